@@ -22,7 +22,7 @@ from quiltwork.audit.inner import require_tractable
 from quiltwork.audit.laws import NodeLaw, Weights, integer_laws
 from quiltwork.audit.node_levels import Laws
 from quiltwork.beliefs import Belief
-from quiltwork.beliefs.secrets import read_secrets
+from quiltwork.beliefs.secrets import parse_secrets
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import float_down, float_up, integer
 from quiltwork.noise.enclosure import Enclosure, exp_minus
@@ -57,7 +57,7 @@ def enclose(
     """
     chains = require_tractable(beliefs)
     points = integer(length, "length", 1)
-    nodes = read_secrets(secrets, points)
+    nodes = parse_secrets(secrets, points)
     statistic = joint(releases, chains[0].states, points)
     bits = _bits(statistic)
     ratios = [exp_minus(1 / scale, bits) for scale in statistic.scales]

@@ -34,7 +34,7 @@ from quiltwork.audit.laws import (
 )
 from quiltwork.audit.node_levels import LawBlock, Laws, block_levels, rate
 from quiltwork.beliefs import Belief, MarkovChain
-from quiltwork.beliefs.secrets import read_secrets
+from quiltwork.beliefs.secrets import parse_secrets
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import integer
 from quiltwork.queries import Query
@@ -93,7 +93,7 @@ def strongest_adversary(
     """
     chains = require_markov_chains(beliefs)
     points = integer(length, "length", 1)
-    nodes = read_secrets(secrets, points)
+    nodes = parse_secrets(secrets, points)
     rows = _read_known(known, points)
     statistic = joint(releases, chains[0].states, points)
     check_cost(inner_chain(chains[0]), points, statistic, range(1, 1))

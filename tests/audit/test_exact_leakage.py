@@ -23,7 +23,7 @@ from quiltwork import audit, queries
 from quiltwork.audit.additive import joint
 from quiltwork.audit.exact_leakage import leakage_by_laws
 from quiltwork.audit.node_levels import Laws
-from quiltwork.beliefs.secrets import read_secrets
+from quiltwork.beliefs.secrets import parse_secrets
 
 CHAIN = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
 
@@ -141,7 +141,7 @@ def test_days_and_hidden_states_are_audited_in_logarithms_and_in_integers_too(se
     case = random_shaped_case(seed)
     truth = enumerate_leakage(case)
     asked = joint(case.releases, case.chain.states, case.length)
-    nodes = read_secrets(case.secrets, case.length)
+    nodes = parse_secrets(case.secrets, case.length)
     found = leakage_by_laws(Laws(case.chain, case.length, asked, nodes), logs=True).epsilon
     assert found == pytest.approx(truth, abs=1e-8)
     enclosed = enclose(case.chain, case.length, case.releases, secrets=case.secrets)

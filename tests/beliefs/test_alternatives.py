@@ -42,7 +42,7 @@ def test_data_that_remember_two_states_rule_out_order_one():
 
 def test_the_score_is_the_likelihood_of_each_half_by_the_other_with_the_best_smoothing():
     path = np.random.default_rng(4).integers(0, 2, 160)
-    half = contexts.blocks_of(path, 0)
+    half = contexts.fold_of_steps(path, 0)
     totals = []
     for amount in (0.5 * 4.0**power for power in range(-5, 4)):
         total = 0.0
@@ -54,7 +54,9 @@ def test_the_score_is_the_likelihood_of_each_half_by_the_other_with_the_best_smo
             total += sum(np.log(rows[path[t], path[t + 1]]) for t in np.flatnonzero(half == seen))
         totals.append(total)
     one = contexts.last_states(2, 1)
-    assert contexts.held_out([path], one, 2, 0.5) == pytest.approx(max(totals), rel=1e-12)
+    assert contexts.held_out_log_likelihood([path], one, 2, 0.5) == pytest.approx(
+        max(totals), rel=1e-12
+    )
 
 
 def _warned_of_order_two(size: int, steps: int, mixed: float, cases: int) -> int:
@@ -71,7 +73,7 @@ def _warned_of_order_two(size: int, steps: int, mixed: float, cases: int) -> int
             after = min(int(sums[before, last].searchsorted(level)), size - 1)
             path[t], before, last = after, last, after
         score = [
-            contexts.held_out([path], contexts.last_states(size, order), size, 0.5)
+            contexts.held_out_log_likelihood([path], contexts.last_states(size, order), size, 0.5)
             for order in (1, 2)
         ]
         found += score[1] > score[0] + nats_allowed(steps)

@@ -13,7 +13,7 @@ from scipy import stats
 
 from evidence.checks.box_coverage import misses_in, random_chain
 from quiltwork import ChainBox, InvalidInputError, MarkovChain
-from quiltwork.beliefs.confidence import lower_ends, read_count_bounds
+from quiltwork.beliefs.confidence import lower_ends, parse_count_bounds
 
 ERROR = Fraction(1, 20)
 
@@ -178,4 +178,4 @@ def test_confidence_lies_strictly_between_zero_and_one(confidence):
 )
 def test_impossible_bounds_on_counts_get_a_sentence(low, high, sentence):
     with pytest.raises(InvalidInputError, match=sentence):
-        read_count_bounds(low, high)
+        parse_count_bounds(low, high)

@@ -14,7 +14,7 @@ import quiltwork as qw
 from quiltwork import CyclicChain, InvalidInputError, MarkovChain, UnsupportedError
 from quiltwork.beliefs import belief_from_json
 from quiltwork.beliefs.gaps import recorded_runs
-from quiltwork.beliefs.origins import start_of
+from quiltwork.beliefs.origins import local_start
 from quiltwork.series import read_series
 
 NIGHT, DAY = [[0.9, 0.1], [0.4, 0.6]], [[0.5, 0.5], [0.2, 0.8]]
@@ -167,10 +167,10 @@ def test_sequences_of_other_times_are_aligned_and_slices_know_their_own():
     both = pd.concat([frame.assign(who="a"), late.assign(who="b")])
     series = read_series(both, "state", time="time", subject="who", every="1h")
     a, b = series.data.values()
-    assert start_of(b) - start_of(a) == 5 * 3600
-    assert start_of(a[7:]) - start_of(a) == 7 * 3600
-    assert start_of(a[::2]) is None
-    assert start_of(list(a)) is None
+    assert local_start(b) - local_start(a) == 5 * 3600
+    assert local_start(a[7:]) - local_start(a) == 7 * 3600
+    assert local_start(a[::2]) is None
+    assert local_start(list(a)) is None
     together = CyclicChain.fit([a, b], period=24)
     asleep = [together.marginal(t + 1)[0] for t in range(24)]
     assert min(asleep[:6]) > 0.8
@@ -233,4 +233,4 @@ def test_a_run_between_gaps_begins_where_it_was_recorded():
     series = read_series(frame, "state", time="time", every="1h", missing="public")
     first, second = recorded_runs(series.data.coded.values())
     assert len(first) == 10
-    assert start_of(second) - start_of(first) == 12 * 3600
+    assert local_start(second) - local_start(first) == 12 * 3600

@@ -162,7 +162,7 @@ def test_a_document_keeps_the_changes_and_no_machine_is_asked_again(monkeypatch)
     )
     made = fitted.beginning(begin)
     documents = fitted.to_json(), made.to_json()
-    monkeypatch.setattr(calendars, "read_zone", lambda name: pytest.fail("a table was read"))
+    monkeypatch.setattr(calendars, "parse_zone", lambda name: pytest.fail("a table was read"))
     again, dated = map(belief_from_json, documents)
     assert (again, dated) == (fitted, made)
     assert again.beginning(begin) == made

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 from quiltwork.beliefs import ChainBox, Clusters, CyclicChain, Grid, HiddenChain, MarkovChain
-from quiltwork.beliefs.goodness_of_fit import compare, likeliest_member, outside_box, read_sample
+from quiltwork.beliefs.goodness_of_fit import compare, likeliest_member, outside_box, parse_sample
 from quiltwork.errors import InvalidInputError, UnsupportedError
 
 CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
@@ -21,7 +21,7 @@ DAY = CyclicChain([[[0.9, 0.1], [0.4, 0.6]], [[0.5, 0.5], [0.2, 0.8]], [[0.3, 0.
 
 
 def compared(belief, sequences):
-    return compare(belief, read_sample(sequences, belief))
+    return compare(belief, parse_sample(sequences, belief))
 
 
 def test_the_likelihood_of_a_chain_by_hand():
@@ -185,11 +185,11 @@ def test_phases_follow_the_clock_of_the_sample():
 
 def test_what_cannot_be_compared_is_refused():
     with pytest.raises(UnsupportedError, match="Clusters is not about sequences of states"):
-        read_sample(["rest"], Clusters([1, 1]))
+        parse_sample(["rest"], Clusters([1, 1]))
     with pytest.raises(InvalidInputError, match="No sequence of the sample has two time points"):
-        read_sample([["rest"], ["walk"]], CHAIN)
+        parse_sample([["rest"], ["walk"]], CHAIN)
     with pytest.raises(InvalidInputError, match="Position 2 holds none of the states"):
-        read_sample(["rest", "run"], CHAIN)
+        parse_sample(["rest", "run"], CHAIN)
     stuck = MarkovChain([[1, 0], [0, 1]], initial="any", states=["rest", "walk"])
     with pytest.raises(InvalidInputError, match="2 recurrent classes"):
         compared(stuck, ["rest", "rest"])

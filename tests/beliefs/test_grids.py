@@ -9,7 +9,7 @@ import pytest
 
 from quiltwork import ChainBox, InvalidInputError, MarkovChain
 from quiltwork.beliefs import Grid, as_beliefs, belief_from_json
-from quiltwork.beliefs.grids import common_grid, differing, duration, seconds_of
+from quiltwork.beliefs.grids import common_grid, duration, grid_difference, parse_duration
 
 WALK = [[0.9, 0.1], [0.4, 0.6]]
 HOUR = Grid("1h", (0.5,), ("low", "high"), "mean")
@@ -72,8 +72,8 @@ def test_chains_on_other_grids_are_other_beliefs():
     ],
 )
 def test_what_is_known_on_both_sides_must_agree(other, words):
-    assert differing(HOUR, other) == words
-    assert differing(other, HOUR) == (None if words is None else words[::-1])
+    assert grid_difference(HOUR, other) == words
+    assert grid_difference(other, HOUR) == (None if words is None else words[::-1])
     if words is None:
         assert common_grid([HOUR, other]) == HOUR
     else:
@@ -118,4 +118,4 @@ def test_a_damaged_grid_gets_a_sentence(grid):
 
 @pytest.mark.parametrize("seconds", [1, 59, 60, 90, 600, 3600, 5400, 86400, 7 * 86400])
 def test_durations_are_read_as_they_are_written(seconds):
-    assert seconds_of(duration(seconds)) == seconds
+    assert parse_duration(duration(seconds)) == seconds

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quiltwork import InvalidInputError
-from quiltwork.beliefs.matrices import read_distribution, read_stochastic
+from quiltwork.beliefs.matrices import parse_distribution, parse_stochastic
 
 
 @pytest.mark.parametrize(
@@ -39,7 +39,7 @@ from quiltwork.beliefs.matrices import read_distribution, read_stochastic
 )
 def test_a_bad_matrix_gets_a_sentence_that_names_the_row(matrix, sentence):
     with pytest.raises(InvalidInputError, match=sentence.replace("(", r"\(")):
-        read_stochastic(matrix, "transition")
+        parse_stochastic(matrix, "transition")
 
 
 @pytest.mark.parametrize(
@@ -54,18 +54,20 @@ def test_a_bad_matrix_gets_a_sentence_that_names_the_row(matrix, sentence):
 )
 def test_a_bad_distribution_gets_a_sentence(vector, sentence):
     with pytest.raises(InvalidInputError, match=sentence):
-        read_distribution(vector, 2, "initial")
+        parse_distribution(vector, 2, "initial")
 
 
 def test_exact_numbers_are_read():
     third = Fraction(1, 3)
-    matrix = read_stochastic([[third, 1 - third], [Decimal("0.25"), Decimal("0.75")]], "transition")
+    matrix = parse_stochastic(
+        [[third, 1 - third], [Decimal("0.25"), Decimal("0.75")]], "transition"
+    )
     assert matrix.tolist() == [[1 / 3, 2 / 3], [0.25, 0.75]]
 
 
 def test_what_was_read_is_a_read_only_copy():
     source = np.array([[0.5, 0.5], [0.0, 1.0]])
-    matrix = read_stochastic(source, "transition")
+    matrix = parse_stochastic(source, "transition")
     source[0] = 7
     assert matrix[0, 0] == 0.5
     with pytest.raises(ValueError, match="read-only"):
@@ -73,19 +75,19 @@ def test_what_was_read_is_a_read_only_copy():
 
 
 def test_rows_within_1e_9_are_divided_by_their_sum_and_others_refused():
-    close = read_stochastic([[0.5, 0.5 + 5e-10], [0, 1]], "transition")
+    close = parse_stochastic([[0.5, 0.5 + 5e-10], [0, 1]], "transition")
     assert abs(math.fsum(close[0]) - 1) < 2**-52
     with pytest.raises(InvalidInputError, match="sums to"):
-        read_stochastic([[0.5, 0.5 + 5e-9], [0, 1]], "transition")
+        parse_stochastic([[0.5, 0.5 + 5e-9], [0, 1]], "transition")
 
 
 @given(st.lists(st.floats(1e-12, 1), min_size=1, max_size=30), st.floats(-9e-10, 9e-10))
 def test_reading_twice_changes_no_bit(weights, error):
     row = np.array(weights) / math.fsum(weights) * (1 + error)
-    once = read_distribution(row, len(row), "initial")
+    once = parse_distribution(row, len(row), "initial")
     assert abs(math.fsum(once) - 1) <= 2**-50
-    assert read_distribution(once, len(row), "initial").tobytes() == once.tobytes()
+    assert parse_distribution(once, len(row), "initial").tobytes() == once.tobytes()
 
 
 def test_negative_zero_becomes_zero():
-    assert math.copysign(1, read_distribution([-0.0, 1.0], 2, "initial")[0]) == 1
+    assert math.copysign(1, parse_distribution([-0.0, 1.0], 2, "initial")[0]) == 1

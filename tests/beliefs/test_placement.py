@@ -8,7 +8,7 @@ import pytest
 import quiltwork as qw
 from evidence import leakage as enumerated
 from quiltwork.beliefs import Grid
-from quiltwork.beliefs.cyclic import placed, refuse_misplaced
+from quiltwork.beliefs.cyclic import align_to_starts, require_aligned
 from quiltwork.errors import InvalidInputError
 
 NIGHT, NOON = [[0.97, 0.03], [0.05, 0.95]], [[0.5, 0.5], [0.5, 0.5]]
@@ -51,9 +51,9 @@ def _pooled_leakage(scale: float, first: int, other: int) -> float:
 def test_only_phases_that_occur_are_turned_to_and_each_once():
     data = [begun(15, [0, 1]), begun(3, [0, 1]), begun(15, [1, 1])]
     plain = qw.MarkovChain(NIGHT)
-    found = placed([day(), plain, day().starting(1)], data)
+    found = align_to_starts([day(), plain, day().starting(1)], data)
     assert found == (day().starting(1), day().starting(5), plain)
-    assert placed([day()], [[0, 1, 1]]) == (day(),)
+    assert align_to_starts([day()], [[0, 1, 1]]) == (day(),)
 
 
 def test_phases_that_no_clock_shows_are_those_of_one_beginning():
@@ -67,7 +67,7 @@ def test_phases_that_no_clock_shows_are_those_of_one_beginning():
 
 def test_a_start_of_its_own_belongs_to_one_phase():
     own = day(initial=[1, 0])
-    assert placed([own], [begun(15, [0, 1])]) == (own,)
+    assert align_to_starts([own], [begun(15, [0, 1])]) == (own,)
     with pytest.raises(InvalidInputError, match=r"5 of 8 phases later.*start of its own"):
         qw.release(begun(15, [0, 1]), COUNT, own)
 
@@ -86,4 +86,4 @@ def test_a_ledger_holds_beliefs_as_they_are(tmp_path):
         both = [day(), day().starting(5)]
         qw.release(subjects, COUNT, both, dataset="both", **asked)
         assert 0.9 < ledger.status("both").total <= 1
-        refuse_misplaced(both, subjects)
+        require_aligned(both, subjects)

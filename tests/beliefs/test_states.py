@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from quiltwork import InvalidInputError, MarkovChain
-from quiltwork.beliefs.states import read_label, read_states, show_labels, sorted_labels
+from quiltwork.beliefs.states import parse_label, parse_states, show_labels, sorted_labels
 
 
 class Colour(enum.StrEnum):
@@ -20,12 +20,12 @@ class Level(enum.IntEnum):
 
 
 def test_without_labels_states_are_numbered_from_zero():
-    assert read_states(None, 3) == (0, 1, 2)
+    assert parse_states(None, 3) == (0, 1, 2)
 
 
 @pytest.mark.parametrize("label", ["rest", "", "läuft 🏃", 3, -1.5, True, None, ("a", (1, None))])
 def test_every_documented_kind_of_label_is_kept_with_its_type(label):
-    kept = read_label(label, "State 1")
+    kept = parse_label(label, "State 1")
     assert kept == label
     assert type(kept) is type(label)
 
@@ -42,7 +42,7 @@ def test_every_documented_kind_of_label_is_kept_with_its_type(label):
     ],
 )
 def test_wrapped_labels_become_plain_python_values(label, plain):
-    kept = read_label(label, "State 1")
+    kept = parse_label(label, "State 1")
     assert (kept, type(kept)) == (plain, type(plain))
 
 
@@ -57,18 +57,18 @@ def test_what_is_no_label_is_refused_by_its_place(label):
 @pytest.mark.parametrize("pair", [(1, True), (1, 1.0), (0.0, -0.0), ("a", "a"), ((1,), (True,))])
 def test_labels_that_python_holds_equal_are_duplicates(pair):
     with pytest.raises(InvalidInputError, match="States 1 and 2 are the same label"):
-        read_states(pair, 2)
+        parse_states(pair, 2)
 
 
 @pytest.mark.parametrize("states", ["ab", b"ab", {"a", "b"}, 2])
 def test_states_need_an_order_and_one_entry_each(states):
     with pytest.raises(InvalidInputError, match="states must be a list"):
-        read_states(states, 2)
+        parse_states(states, 2)
 
 
 def test_the_number_of_labels_must_match():
     with pytest.raises(InvalidInputError, match="3 states for 2 rows"):
-        read_states(["a", "b", "c"], 2)
+        parse_states(["a", "b", "c"], 2)
 
 
 def test_labels_of_all_kinds_have_one_order():

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quiltwork import InvalidInputError, MarkovChain
-from quiltwork.beliefs.transition_counts import tally
+from quiltwork.beliefs.transition_counts import count_transitions
 
 paths = st.lists(st.sampled_from("abc"), min_size=1, max_size=20)
 
@@ -30,7 +30,7 @@ def test_the_matrix_is_the_smoothed_frequency_of_transitions(sequences, smoothin
 
 
 def test_counts_do_not_cross_from_one_sequence_to_the_next():
-    counted = tally([[0, 0], [1, 1]], None, None)
+    counted = count_transitions([[0, 0], [1, 1]], None, None)
     assert counted.transitions.tolist() == [[1, 0], [0, 1]]
     assert counted.starts.tolist() == [1, 1]
 
@@ -95,7 +95,7 @@ def test_none_is_a_state_when_it_is_listed():
 def test_frames_of_subjects():
     frame = pd.DataFrame({"id": [1, 1, 2, 2], "state": ["a", "b", "b", "b"]})
     groups = {key: rows["state"] for key, rows in frame.groupby("id")}
-    counted = tally(list(groups.values()), None, None)
+    counted = count_transitions(list(groups.values()), None, None)
     assert counted.transitions.tolist() == [[0, 1], [0, 1]]
     assert MarkovChain.fit(groups, smoothing=1).transition.tolist() == [[1 / 3, 2 / 3]] * 2
 

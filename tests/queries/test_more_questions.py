@@ -9,7 +9,7 @@ import pytest
 
 import quiltwork as qw
 from quiltwork import InvalidInputError, UnsupportedError, queries
-from quiltwork.beliefs.origins import start_of
+from quiltwork.beliefs.origins import local_start
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.series import read_series
 from quiltwork.series.releases.answer import described
@@ -181,4 +181,4 @@ def test_an_index_with_a_zone_tells_the_period_and_phases_of_its_clock(zone):
     assert answer.period == tuple(
         one.isoformat(timespec="minutes") for one in (times[0], times[-1] + times.freq)
     )
-    assert start_of(day) % 86400 == 0
+    assert local_start(day) % 86400 == 0

@@ -20,7 +20,7 @@ from quiltwork.beliefs.matrices import IntArray
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import positive_fraction, shortened, to_fraction
 from quiltwork.queries import ByHour, Count, Histogram, Query, Sum, TimePerDay, Top, Transitions
-from quiltwork.queries.query import States, read_query
+from quiltwork.queries.query import States, parse_query
 
 _LARGEST = 1 << 62
 """Running values and codes must fit int64."""
@@ -129,7 +129,7 @@ def additive_parts(query: Query, states: States, length: int) -> tuple[AdditiveS
     Raises:
         UnsupportedError: for queries that are not additive, such as custom ones.
     """
-    read_query(query).check(states)
+    parse_query(query).check(states)
     if query.runs:
         raise UnsupportedError(
             "The exact leakage of several runs together is not available; audit each run alone."

@@ -29,7 +29,7 @@ from quiltwork.audit.node_levels import Laws, rate
 from quiltwork.audit.power_iteration import OutOfRangeError
 from quiltwork.beliefs import Belief
 from quiltwork.beliefs.documents import labels_to_json
-from quiltwork.beliefs.secrets import read_secrets
+from quiltwork.beliefs.secrets import parse_secrets
 from quiltwork.exact import Number, float_up, integer, positive_fraction, to_fraction
 from quiltwork.queries import Query, Sum
 from quiltwork.queries.query import States
@@ -174,7 +174,7 @@ def report(
     chains = require_tractable(beliefs)
     points = integer(length, "length", 1)
     statistic = joint(releases, chains[0].states, points)
-    nodes = read_secrets(secrets, points)
+    nodes = parse_secrets(secrets, points)
     plain = _dp_level(statistic, releases, chains[0].states, points)
     leakages, each = [], []
     for chain in chains:

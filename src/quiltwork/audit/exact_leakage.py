@@ -27,7 +27,7 @@ from quiltwork.audit.node_levels import Laws, levels, rate
 from quiltwork.audit.power_iteration import OutOfRangeError
 from quiltwork.beliefs import Belief, Label
 from quiltwork.beliefs.matrices import FloatArray, IntArray
-from quiltwork.beliefs.secrets import read_secrets
+from quiltwork.beliefs.secrets import parse_secrets
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, float_down, integer, proper_fraction
 from quiltwork.queries import Query
@@ -177,7 +177,7 @@ def leakage(
         return worst_case(beliefs, length, releases, noise, secrets).epsilon
     chains = require_tractable(beliefs)
     points = integer(length, "length", 1)
-    nodes = read_secrets(secrets, points)
+    nodes = parse_secrets(secrets, points)
     statistic = joint(releases, chains[0].states, points)
     width = min(episode, len(nodes))
     blocks = (points - width + 1, statistic, range(nodes.start, nodes.stop - width + 1), width)
@@ -219,7 +219,7 @@ def worst_case(
     choice(noise, NOISES, "noise")
     chains = require_tractable(beliefs)
     points = integer(length, "length", 1)
-    nodes = read_secrets(secrets, points)
+    nodes = parse_secrets(secrets, points)
     statistic = joint(releases, chains[0].states, points)
     return worst_leakage([exact_leakage(Laws(chain, points, statistic, nodes)) for chain in chains])
 

@@ -23,17 +23,17 @@ from quiltwork.beliefs.cyclic import CyclicChain
 from quiltwork.beliefs.gaps import recorded_runs
 from quiltwork.beliefs.grids import Grid
 from quiltwork.beliefs.matrices import IntArray
-from quiltwork.beliefs.origins import grid_of, parts_by_clock, start_of
+from quiltwork.beliefs.origins import grid_of, local_start, split_at_clock_changes
 from quiltwork.beliefs.phases import (
     MOST_CELLS,
-    PhaseTally,
-    held_out_phases,
-    read_period,
-    tally_phases,
+    PhaseCounts,
+    count_phase_transitions,
+    parse_period,
+    phase_log_likelihoods,
 )
 from quiltwork.beliefs.sequences import split_sequences
 from quiltwork.beliefs.states import Label
-from quiltwork.beliefs.transition_counts import read_paths, read_smoothing
+from quiltwork.beliefs.transition_counts import encode_paths, parse_smoothing
 from quiltwork.errors import InvalidInputError, QuiltworkWarning
 from quiltwork.exact import Number
 
@@ -86,7 +86,7 @@ def plausible(
     >>> plausible(coins)[0]
     MarkovChain(2 states: 0, 1; initial='stationary')
     """
-    found, beyond = judged(sequences, states, smoothing, period, grid, initial)
+    found, beyond = evaluate_candidates(sequences, states, smoothing, period, grid, initial)
     for sentence in beyond:
         warnings.warn(sentence, QuiltworkWarning, stacklevel=2)
     return [one.belief for one in found if one.plausible]
@@ -99,10 +99,10 @@ def candidates(sequences: Any, **options: Any) -> list[Candidate]:
     likely under it than under the best. The simplest chain counts as best where nothing is likelier
     by more than 3 nats.
     """
-    return judged(sequences, **options)[0]
+    return evaluate_candidates(sequences, **options)[0]
 
 
-def judged(
+def evaluate_candidates(
     sequences: Any,
     states: Iterable[Any] | None = None,
     smoothing: Number = 0.5,
@@ -128,14 +128,14 @@ class _Data:
     grid: Grid | None
     amount: float
     period: Any
-    phases: PhaseTally | None
+    phases: PhaseCounts | None
 
     @property
     def steps(self) -> int:
         return sum(len(path) - 1 for path in self.paths)
 
-    def remembering(self, kind: contexts.Remembered) -> float:
-        return contexts.held_out(self.paths, kind, len(self.labels), self.amount)
+    def remembering(self, kind: contexts.ContextModel) -> float:
+        return contexts.held_out_log_likelihood(self.paths, kind, len(self.labels), self.amount)
 
     @property
     def second(self) -> bool:
@@ -155,24 +155,24 @@ def _read(
 ) -> _Data:
     pieces = recorded_runs(split_sequences(sequences))
     known = grid_of(pieces, grid)
-    paths, labels = read_paths(pieces, states, known)
+    paths, labels = encode_paths(pieces, states, known)
     parts = pieces
     try:
-        parts = tuple(part for piece in pieces for part in parts_by_clock(piece))
+        parts = tuple(part for piece in pieces for part in split_at_clock_changes(piece))
         divided = True
     except InvalidInputError:
         if period is not None:
             raise
         divided = False
-    starts = [start_of(part) for part in parts]
+    starts = [local_start(part) for part in parts]
     wanted, phases = _known_period(period, known, starts), None
     if not divided:
         wanted = None
     if wanted is not None:
-        clock = read_period(wanted, known, starts)
+        clock = parse_period(wanted, known, starts)
         if clock.period < sum(map(len, paths)) and clock.period * len(labels) ** 2 <= MOST_CELLS:
-            phases = tally_phases(parts, labels, known, clock)
-    amount = max(read_smoothing(smoothing), 0.5)
+            phases = count_phase_transitions(parts, labels, known, clock)
+    amount = max(parse_smoothing(smoothing), 0.5)
     return _Data(paths, labels, known, amount, wanted, phases)
 
 
@@ -192,7 +192,7 @@ def _candidates(data: _Data, sequences: Any, smoothing: Number, initial: Any) ->
         score = data.remembering(contexts.ages(size, cap))
         scored.append(("durations", MarkovChain.fit(sequences, **given, durations=True), score))
     if data.phases is not None and data.phased:
-        told, alike = held_out_phases(data.phases, data.amount)
+        told, alike = phase_log_likelihoods(data.phases, data.amount)
         if told > alike:  # turns are held out, not blocks: by how much a clock helps is what counts
             cyclic = CyclicChain.fit(sequences, data.period, **given)
             scored.append((_clock(data.period), cyclic, one + told - alike))
@@ -211,7 +211,7 @@ def _beyond(data: _Data, found: list[Candidate]) -> list[str]:
         ages = [data.remembering(contexts.ages(size, cap)) for cap in able]
         scores["how long a state has lasted"] = max(ages, default=one)
     if data.phases is not None and not data.phased:
-        told, plain = held_out_phases(data.phases, data.amount)
+        told, plain = phase_log_likelihoods(data.phases, data.amount)
         turn = f"the {_clock(data.period)}, in {data.phases.halves.shape[1]:,} phases,"
         scores[turn] = one + told - plain
     best = max(candidate.per_step for candidate in found) * data.steps

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from quiltwork import files
 from quiltwork.beliefs.calendars import Calendar
 from quiltwork.beliefs.documents import field, labels_from_json, labels_to_json
-from quiltwork.beliefs.grids import Grid, grid_words
+from quiltwork.beliefs.grids import Grid, grid_suffix
 from quiltwork.beliefs.matrices import FloatArray, IntArray, frozen
 from quiltwork.beliefs.sequences import encode, label_array, split_sequences
-from quiltwork.beliefs.sources import NOWHERE, Sources
+from quiltwork.beliefs.sources import NO_SOURCES, Sources
 from quiltwork.beliefs.states import Label, show_labels
 from quiltwork.exact import integer
 
@@ -33,7 +33,7 @@ class Belief:
     states: tuple[Label, ...] | None
     length: int | None
     grid: Grid | None = None
-    sources: Sources = NOWHERE
+    sources: Sources = NO_SOURCES
 
     schema: ClassVar[str]
 
@@ -56,7 +56,7 @@ class Belief:
     @classmethod
     def _arguments(cls, document: dict[str, Any]) -> dict[str, Any]:
         """Return what the constructor takes: the fields that the class declares."""
-        return {name: read_field(document, name) for name in cls.__annotations__}
+        return {name: parse_stored_field(document, name) for name in cls.__annotations__}
 
     def check_codes(self, codes: Any) -> None:
         """Refuse encoded data that the belief says cannot be; indices into `states`."""
@@ -112,7 +112,7 @@ def _to_json(name: str, value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray) else value
 
 
-def read_field(document: dict[str, Any], name: str) -> Any:
+def parse_stored_field(document: dict[str, Any], name: str) -> Any:
     """Read a field of a belief's document; a grid or sources that are absent are unknown."""
     if name == "grid":
         return Grid.from_document(document.get(name))
@@ -152,7 +152,7 @@ class StateBelief(Belief):
         noun = "state" if self.size == 1 else "states"
         return (
             f"{type(self).__name__}({self.size} {noun}: {show_labels(self.states)}{more}{begins}"
-            f"{grid_words(self.grid)}"
+            f"{grid_suffix(self.grid)}"
         )
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from quiltwork import files
-from quiltwork.beliefs.graphs import Plain, checked
+from quiltwork.beliefs.graphs import PlainGraph, validated_graph
 from quiltwork.beliefs.matrices import KEPT_AS_IS
 from quiltwork.errors import InvalidInputError
 
@@ -40,7 +40,7 @@ class BifToken(NamedTuple):
 Statement = list[BifToken]
 
 
-def read_bif(path: str | os.PathLike[str]) -> tuple[Plain, dict[Any, Any], dict[Any, Any]]:
+def read_bif(path: str | os.PathLike[str]) -> tuple[PlainGraph, dict[Any, Any], dict[Any, Any]]:
     """Return the graph, the tables and the states of the network in a file."""
     file = files.as_path(path)
     return _Reader(files.read_text(file), file.name).network()
@@ -75,7 +75,7 @@ class _Reader:
             self.line += found[0].count("\n")
             place = found.end()
 
-    def network(self) -> tuple[Plain, dict[Any, Any], dict[Any, Any]]:
+    def network(self) -> tuple[PlainGraph, dict[Any, Any], dict[Any, Any]]:
         """Read all blocks."""
         for kind, line, sign in self.tokens:
             if sign or kind not in ("network", "variable", "probability"):
@@ -97,7 +97,11 @@ class _Reader:
                 self._refuse(self.line, f"variable {name!r} has no probability block")
         number = {name: i for i, name in enumerate(names)}
         edges = tuple((number[p], number[n]) for n in names for p in self.parents[n])
-        return checked(Plain(tuple(names), edges, True)), self.tables, dict(self.states)
+        return (
+            validated_graph(PlainGraph(tuple(names), edges, True)),
+            self.tables,
+            dict(self.states),
+        )
 
     def _upto(self, *ends: str) -> tuple[Statement, str]:
         """What comes before one of the signs that is in no inner braces, and that sign."""

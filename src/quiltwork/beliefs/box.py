@@ -17,15 +17,15 @@ from numpy.typing import ArrayLike
 
 from quiltwork.beliefs.belief import StateBelief
 from quiltwork.beliefs.chain import MarkovChain
-from quiltwork.beliefs.confidence import box_bounds, read_count_bounds
+from quiltwork.beliefs.confidence import box_bounds, parse_count_bounds
 from quiltwork.beliefs.gaps import recorded_runs
-from quiltwork.beliefs.grids import Grid, differing, read_grid
-from quiltwork.beliefs.matrices import FloatArray, IntArray, read_matrix
+from quiltwork.beliefs.grids import Grid, grid_difference, parse_grid
+from quiltwork.beliefs.matrices import FloatArray, IntArray, parse_matrix
 from quiltwork.beliefs.origins import grid_of
 from quiltwork.beliefs.sequences import split_sequences
-from quiltwork.beliefs.sources import NOWHERE, Sources
-from quiltwork.beliefs.states import Label, read_states, show_labels
-from quiltwork.beliefs.transition_counts import tally
+from quiltwork.beliefs.sources import NO_SOURCES, Sources
+from quiltwork.beliefs.states import Label, parse_states, show_labels
+from quiltwork.beliefs.transition_counts import count_transitions
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, proper_fraction
 
@@ -73,16 +73,16 @@ class ChainBox(StateBelief):
         states: Iterable[Any] | None = None,
         *,
         grid: Grid | None = None,
-        sources: Sources = NOWHERE,
+        sources: Sources = NO_SOURCES,
     ) -> None:
-        low, high = read_matrix(lower, "lower"), read_matrix(upper, "upper")
+        low, high = parse_matrix(lower, "lower"), parse_matrix(upper, "upper")
         if low.shape != high.shape:
             raise InvalidInputError(
                 f"lower has {len(low)} rows and upper has {len(high)}; give both one row per state."
             )
-        labels = read_states(states, len(low))
+        labels = parse_states(states, len(low))
         low, high = clip_to_row_sums(low, np.minimum(high, 1.0))
-        self.__setstate__((low, high, labels, read_grid(grid), sources))
+        self.__setstate__((low, high, labels, parse_grid(grid), sources))
 
     @classmethod
     def fit(
@@ -117,7 +117,7 @@ class ChainBox(StateBelief):
         error = 1 - proper_fraction(confidence, "confidence")
         pieces = split_sequences(sequences)
         known = grid_of(pieces, grid)
-        counted = tally(recorded_runs(pieces), states, known)
+        counted = count_transitions(recorded_runs(pieces), states, known)
         lower, upper = box_bounds(counted.transitions, counted.transitions, error)
         sources = Sources.of(pieces, lower)
         return cls(lower, upper, counted.states, grid=known, sources=sources)
@@ -146,7 +146,7 @@ class ChainBox(StateBelief):
         True
         """
         error = 1 - proper_fraction(confidence, "confidence")
-        fewest, most = read_count_bounds(lowest, highest)
+        fewest, most = parse_count_bounds(lowest, highest)
         return cls(*box_bounds(fewest, most, error), states, grid=grid)
 
     def contains(self, chain: MarkovChain) -> bool:
@@ -166,7 +166,7 @@ class ChainBox(StateBelief):
                 f"The chain's states are {show_labels(chain.states)}, the box's are "
                 f"{show_labels(self.states)}; only beliefs on the same states can be compared."
             )
-        if words := differing(self.grid, chain.grid):
+        if words := grid_difference(self.grid, chain.grid):
             raise InvalidInputError(
                 f"The box was made for {words[0]}, the chain for {words[1]}; only beliefs on the "
                 "same grid can be compared."

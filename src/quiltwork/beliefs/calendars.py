@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.beliefs.documents import field
-from quiltwork.beliefs.zones import DAY, read_zone
+from quiltwork.beliefs.zones import DAY, parse_zone
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer
 
@@ -55,7 +55,7 @@ class Calendar:
         >>> year.changes[:2]
         ((1743296400, 7200), (1761440400, 3600))
         """
-        place = read_zone(zone)
+        place = parse_zone(zone)
         if place is None:
             raise InvalidInputError("A calendar needs the name of a time zone.")
         first = int(datetime(_year(begin) - 1, 1, 1, tzinfo=UTC).timestamp())

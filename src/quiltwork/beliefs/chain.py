@@ -21,20 +21,20 @@ from quiltwork.beliefs import evolution, structure
 from quiltwork.beliefs import stationary as _stationary
 from quiltwork.beliefs.belief import Initial, SimulatedBelief
 from quiltwork.beliefs.gaps import recorded_runs
-from quiltwork.beliefs.grids import Grid, read_grid
+from quiltwork.beliefs.grids import Grid, parse_grid
 from quiltwork.beliefs.matrices import (
     BoolArray,
     FloatArray,
     IntArray,
     frozen,
-    read_distribution,
-    read_stochastic,
+    parse_distribution,
+    parse_stochastic,
 )
 from quiltwork.beliefs.origins import grid_of
 from quiltwork.beliefs.sequences import split_sequences
-from quiltwork.beliefs.sources import NOWHERE, Sources
-from quiltwork.beliefs.states import Label, read_states, show_labels
-from quiltwork.beliefs.transition_counts import smoothed_rows, smoothed_start, tally
+from quiltwork.beliefs.sources import NO_SOURCES, Sources
+from quiltwork.beliefs.states import Label, parse_states, show_labels
+from quiltwork.beliefs.transition_counts import count_transitions, smoothed_rows, smoothed_start
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, integer
 
@@ -79,15 +79,15 @@ class MarkovChain(SimulatedBelief):
         states: Iterable[Any] | None = None,
         *,
         grid: Grid | None = None,
-        sources: Sources = NOWHERE,
+        sources: Sources = NO_SOURCES,
     ) -> None:
-        matrix = read_stochastic(transition, "transition")
+        matrix = parse_stochastic(transition, "transition")
         self.__setstate__(
             (
                 matrix,
-                read_initial(initial, len(matrix)),
-                read_states(states, len(matrix)),
-                read_grid(grid),
+                parse_initial(initial, len(matrix)),
+                parse_states(states, len(matrix)),
+                parse_grid(grid),
                 sources,
             )
         )
@@ -166,7 +166,7 @@ class MarkovChain(SimulatedBelief):
             return fit_memory(
                 runs, smoothing, states, initial, known, order, durations, sources=pieces
             )
-        counted = tally(runs, states, known)
+        counted = count_transitions(runs, states, known)
         rows = smoothed_rows(counted, smoothing)
         if isinstance(initial, str) and initial == "empirical":
             initial = smoothed_start(counted, smoothing)
@@ -279,7 +279,7 @@ class MarkovChain(SimulatedBelief):
     @property
     def start(self) -> FloatArray:
         """The distribution of X_1 as an array; `UnsupportedError` for "any"."""
-        return start_law(self.initial, lambda: self.stationary)
+        return start_distribution(self.initial, lambda: self.stationary)
 
     def reversed(self) -> MarkovChain:
         """Return the stationary chain run backwards: P*(x, y) = π(y)·P(y, x)/π(x). O(k³).
@@ -333,7 +333,7 @@ class MarkovChain(SimulatedBelief):
         return f"{self._words('', self.initial)})"
 
 
-def start_law(initial: Initial, settled: Callable[[], FloatArray]) -> FloatArray:
+def start_distribution(initial: Initial, settled: Callable[[], FloatArray]) -> FloatArray:
     """Return the distribution of the first state."""
     if not isinstance(initial, str):
         return initial
@@ -345,7 +345,7 @@ def start_law(initial: Initial, settled: Callable[[], FloatArray]) -> FloatArray
     )
 
 
-def read_initial(initial: Any, size: int) -> Initial:
+def parse_initial(initial: Any, size: int) -> Initial:
     """Return a start given by a caller: a distribution, "stationary" or "any"."""
     if isinstance(initial, str):
         if initial == "stationary":
@@ -355,4 +355,4 @@ def read_initial(initial: Any, size: int) -> Initial:
         raise InvalidInputError(
             f"initial must be a distribution, 'stationary' or 'any', not {initial!r}."
         )
-    return read_distribution(initial, size, "initial")
+    return parse_distribution(initial, size, "initial")

@@ -11,7 +11,7 @@ import numpy as np
 from quiltwork.beliefs.belief import Belief
 from quiltwork.beliefs.documents import field, labels_from_json, labels_to_json
 from quiltwork.beliefs.matrices import IntArray, frozen
-from quiltwork.beliefs.sequences import first_positions, position_of, read_labels
+from quiltwork.beliefs.sequences import factorize_labels, first_positions, position_of
 from quiltwork.beliefs.states import Label
 from quiltwork.errors import InvalidInputError
 
@@ -41,7 +41,7 @@ class Clusters(Belief):
     schema = "belief/clusters"
 
     def __init__(self, labels: Any) -> None:
-        codes, found = read_labels(labels)
+        codes, found = factorize_labels(labels)
         if None in found:
             position = position_of(codes, found.index(None))
             raise InvalidInputError(

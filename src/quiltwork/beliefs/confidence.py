@@ -86,7 +86,7 @@ def _log_gamma(counts: IntArray, shift: float) -> FloatArray:
     return np.array([math.lgamma(n + shift) for n in counts.ravel()]).reshape(counts.shape)
 
 
-def read_count_bounds(lowest: Any, highest: Any) -> tuple[IntArray, IntArray]:
+def parse_count_bounds(lowest: Any, highest: Any) -> tuple[IntArray, IntArray]:
     """Return integer bounds on counts from real ones: rounded inward, and not below 0."""
     fewest, most = _count_matrix(lowest, "lowest"), _count_matrix(highest, "highest")
     if fewest.shape != most.shape:

@@ -18,10 +18,10 @@ from quiltwork.beliefs.hidden import HiddenChain
 from quiltwork.beliefs.matrices import FloatArray, IntArray
 from quiltwork.beliefs.sources import Sources
 from quiltwork.beliefs.transition_counts import (
-    read_paths,
-    read_smoothing,
+    count_path_transitions,
+    encode_paths,
+    parse_smoothing,
     smoothed_rows,
-    tally_paths,
 )
 from quiltwork.errors import InvalidInputError
 
@@ -35,7 +35,7 @@ _POWERS = range(-5, 4)
 
 
 @dataclass(frozen=True, eq=False)
-class Remembered:
+class ContextModel:
     """A kind of context.
 
     Attributes:
@@ -54,7 +54,7 @@ class Remembered:
         return int(self.follows.shape[1])
 
 
-def last_states(size: int, order: int) -> Remembered:
+def last_states(size: int, order: int) -> ContextModel:
     """The last `order` states, the oldest first."""
     codes = np.arange(size**order)
     follows = (codes[:, np.newaxis] * size + np.arange(size)) % size**order
@@ -66,10 +66,10 @@ def last_states(size: int, order: int) -> Remembered:
         found[: order - 1] = -1
         return found
 
-    return Remembered(codes % size, follows, read)
+    return ContextModel(codes % size, follows, read)
 
 
-def ages(size: int, cap: int) -> Remembered:
+def ages(size: int, cap: int) -> ContextModel:
     """The last state and for how many time points it has lasted, up to a cap."""
     state, age = np.divmod(np.arange(size * cap), cap)
     stays = state[:, np.newaxis] == np.arange(size)
@@ -85,17 +85,17 @@ def ages(size: int, cap: int) -> Remembered:
         found[censored & (since < cap - 1)] = -1
         return found
 
-    return Remembered(state, follows, read)
+    return ContextModel(state, follows, read)
 
 
-def blocks_of(path: IntArray, number: int) -> IntArray:
+def fold_of_steps(path: IntArray, number: int) -> IntArray:
     """Which half each step of a path belongs to: blocks of it are dealt by turns."""
     size = -(-len(path) // _BLOCKS)
     return (np.arange(len(path) - 1) // size + number) % 2
 
 
-def counted(
-    paths: Sequence[IntArray], kind: Remembered, halves: Sequence[IntArray] | None = None
+def count_contexts(
+    paths: Sequence[IntArray], kind: ContextModel, halves: Sequence[IntArray] | None = None
 ) -> FloatArray:
     """Count what follows each context: (2, contexts, k) by half, or all of it in the first."""
     contexts, size = kind.follows.shape
@@ -108,8 +108,8 @@ def counted(
     return counts.reshape(2, contexts, size)
 
 
-def smoothed(
-    counts: FloatArray, kind: Remembered, plain: FloatArray, smoothing: float
+def smoothed_contexts(
+    counts: FloatArray, kind: ContextModel, plain: FloatArray, smoothing: float
 ) -> FloatArray:
     """The probabilities of what follows each context, smoothed towards those of its last state."""
     rows = counts + smoothing * kind.states * plain[kind.shows]
@@ -117,7 +117,7 @@ def smoothed(
         return np.asarray(rows / rows.sum(axis=1, keepdims=True))
 
 
-def inner_matrix(rows: FloatArray, kind: Remembered) -> FloatArray:
+def inner_matrix(rows: FloatArray, kind: ContextModel) -> FloatArray:
     """The transition matrix of the contexts themselves."""
     contexts, size = rows.shape
     matrix = np.zeros((contexts, contexts))
@@ -125,7 +125,9 @@ def inner_matrix(rows: FloatArray, kind: Remembered) -> FloatArray:
     return matrix
 
 
-def held_out(paths: Sequence[IntArray], kind: Remembered, size: int, smoothing: float) -> float:
+def held_out_log_likelihood(
+    paths: Sequence[IntArray], kind: ContextModel, size: int, smoothing: float
+) -> float:
     """The log-likelihood of each half of the data by what the other half says.
 
     The chain that remembers one state gets the smoothing under which it is likeliest, since one
@@ -133,25 +135,25 @@ def held_out(paths: Sequence[IntArray], kind: Remembered, size: int, smoothing: 
     before the slowest context is known are scored by the last state alone, so that kinds of memory
     are compared on the same steps.
     """
-    halves = [blocks_of(path, number) for number, path in enumerate(paths)]
-    alone = counted(paths, last_states(size, 1), halves)
+    halves = [fold_of_steps(path, number) for number, path in enumerate(paths)]
+    alone = count_contexts(paths, last_states(size, 1), halves)
     amounts = [smoothing * 4.0**power for power in _POWERS]
     scores = [_plainly(alone, amount) for amount in amounts]
     if len(kind.shows) == size:
         return max(scores)
-    amount, known = amounts[int(np.argmax(scores))], counted(paths, kind, halves)
+    amount, known = amounts[int(np.argmax(scores))], count_contexts(paths, kind, halves)
     total = 0.0
     for fit, seen in ((0, 1), (1, 0)):
         plain = _rows(alone[fit], amount)
-        rows = smoothed(known[fit], kind, plain, smoothing)
+        rows = smoothed_contexts(known[fit], kind, plain, smoothing)
         covered = np.zeros((size, size))
         np.add.at(covered, kind.shows, known[seen])
-        total += told(known[seen], rows) + told(alone[seen] - covered, plain)
+        total += log_likelihood(known[seen], rows) + log_likelihood(alone[seen] - covered, plain)
     return total
 
 
 def _plainly(alone: FloatArray, amount: float) -> float:
-    return sum(told(alone[1 - half], _rows(alone[half], amount)) for half in (0, 1))
+    return sum(log_likelihood(alone[1 - half], _rows(alone[half], amount)) for half in (0, 1))
 
 
 def _rows(counts: FloatArray, amount: float) -> FloatArray:
@@ -159,7 +161,7 @@ def _rows(counts: FloatArray, amount: float) -> FloatArray:
     return np.asarray(weights / weights.sum(axis=1, keepdims=True))
 
 
-def told(seen: FloatArray, rows: FloatArray) -> float:
+def log_likelihood(seen: FloatArray, rows: FloatArray) -> float:
     """The log-likelihood of counts under these rows."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return float(np.where(seen > 0, seen * np.log(rows), 0.0).sum())
@@ -168,7 +170,9 @@ def told(seen: FloatArray, rows: FloatArray) -> float:
 def best_cap(paths: Sequence[IntArray], size: int, smoothing: float) -> int:
     """The cap of ages under which held-out data are likeliest; the smallest of equals."""
     able = [cap for cap in CAPS if cap == 1 or cap * size <= MOST_AGES]
-    return max(able, key=lambda cap: held_out(paths, ages(size, cap), size, smoothing))
+    return max(
+        able, key=lambda cap: held_out_log_likelihood(paths, ages(size, cap), size, smoothing)
+    )
 
 
 def fit_memory(
@@ -196,8 +200,8 @@ def fit_memory(
             "A belief with memory begins with a past, which a distribution of first states does "
             "not tell; use initial='stationary' or 'any'."
         )
-    paths, labels = read_paths(sequences, states, grid)
-    amount, size = read_smoothing(smoothing), len(labels)
+    paths, labels = encode_paths(sequences, states, grid)
+    amount, size = parse_smoothing(smoothing), len(labels)
     paths = [path for path in paths if len(path) > order]
     if not paths:
         raise InvalidInputError(
@@ -207,9 +211,9 @@ def fit_memory(
     if durations:
         kind = ages(size, best_cap(paths, size, max(amount, 0.5)))
     else:
-        kind = memory_of(size, order)
-    plain = smoothed_rows(tally_paths(paths, labels), smoothing)
-    rows = smoothed(counted(paths, kind)[0], kind, plain, amount)
+        kind = order_contexts(size, order)
+    plain = smoothed_rows(count_path_transitions(paths, labels), smoothing)
+    rows = smoothed_contexts(count_contexts(paths, kind)[0], kind, plain, amount)
     if not (rows >= 0).all():
         raise InvalidInputError(
             "Some pasts never occur in the data, so without smoothing nothing is known about what "
@@ -221,7 +225,7 @@ def fit_memory(
     return HiddenChain(matrix, shows, initial, labels, grid=grid, sources=seen)
 
 
-def memory_of(size: int, order: int) -> Remembered:
+def order_contexts(size: int, order: int) -> ContextModel:
     """Return the contexts of so many states back."""
     if size**order > MOST_INNER:
         raise InvalidInputError(

@@ -5,7 +5,7 @@ of a node depends on its phase alone: the law of phase 0 is stationary for one w
 
 When a series begins is public, as its length is. For a series that begins φ phases later than the
 belief it is the belief turned by φ (`CyclicChain.starting`), which has the same law at every moment
-(`placed`). Where clocks change while a series lasts, phases follow the clock of its zone
+(`align_to_starts`). Where clocks change while a series lasts, phases follow the clock of its zone
 (`CyclicChain.beginning`).
 """
 
@@ -23,25 +23,31 @@ from numpy.typing import ArrayLike
 from quiltwork.beliefs import evolution, structure
 from quiltwork.beliefs.belief import Belief, Initial, SimulatedBelief
 from quiltwork.beliefs.calendars import FAR, Calendar
-from quiltwork.beliefs.chain import read_initial, start_law
+from quiltwork.beliefs.chain import parse_initial, start_distribution
 from quiltwork.beliefs.dated import DatedChain
 from quiltwork.beliefs.evolution import ordered_product
 from quiltwork.beliefs.gaps import recorded_runs
-from quiltwork.beliefs.grids import Grid, read_grid
-from quiltwork.beliefs.matrices import BoolArray, FloatArray, IntArray, frozen, read_matrices
+from quiltwork.beliefs.grids import Grid, parse_grid
+from quiltwork.beliefs.matrices import BoolArray, FloatArray, IntArray, frozen, parse_matrices
 from quiltwork.beliefs.origins import (
-    clocks_change,
     grid_of,
-    known_grid,
-    moment_of,
-    parts_by_clock,
-    start_of,
-    zone_of,
+    grid_of_sequence,
+    has_clock_change,
+    local_start,
+    split_at_clock_changes,
+    utc_start,
+    zone_name_of,
 )
-from quiltwork.beliefs.phases import Period, begin_words, read_period, smoothed_phases, tally_phases
+from quiltwork.beliefs.phases import (
+    Period,
+    count_phase_transitions,
+    parse_period,
+    smoothed_phases,
+    start_suffix,
+)
 from quiltwork.beliefs.sequences import split_sequences
-from quiltwork.beliefs.sources import NOWHERE, Sources
-from quiltwork.beliefs.states import Label, read_states
+from quiltwork.beliefs.sources import NO_SOURCES, Sources
+from quiltwork.beliefs.states import Label, parse_states
 from quiltwork.beliefs.stationary import irreducible_stationary
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, integer
@@ -95,18 +101,18 @@ class CyclicChain(SimulatedBelief):
         initial: ArrayLike | Literal["stationary", "any"] = "stationary",
         *,
         grid: Grid | None = None,
-        sources: Sources = NOWHERE,
+        sources: Sources = NO_SOURCES,
         anchor: int | None = None,
         calendar: Calendar | None = None,
     ) -> None:
-        steps = read_matrices(matrices)
+        steps = parse_matrices(matrices)
         size = steps.shape[1]
         self.__setstate__(
             (
                 steps,
-                read_initial(initial, size),
-                read_states(states, size),
-                read_grid(grid),
+                parse_initial(initial, size),
+                parse_states(states, size),
+                parse_grid(grid),
                 sources,
                 None if anchor is None else integer(anchor, "anchor", 0),
                 calendar,
@@ -157,14 +163,14 @@ class CyclicChain(SimulatedBelief):
         known = grid_of(pieces, grid)
         runs = recorded_runs(pieces)
         if phase is None:
-            runs = tuple(part for run in runs for part in parts_by_clock(run))
+            runs = tuple(part for run in runs for part in split_at_clock_changes(run))
         if phase is not None and len(runs) > len(pieces):
             raise InvalidInputError(
                 "Between gaps each part begins in a phase of its own: leave phase out, and give "
                 "the step with which the series was read."
             )
-        clock = read_period(period, known, [start_of(run) for run in runs], phase)
-        counted = tally_phases(runs, states, known, clock)
+        clock = parse_period(period, known, [local_start(run) for run in runs], phase)
+        counted = count_phase_transitions(runs, states, known, clock)
         rows = smoothed_phases(counted, smoothing)
         sources = Sources.of(pieces, rows)
         kept: dict[str, Any] = {"grid": known, "sources": sources, "anchor": clock.anchor}
@@ -216,7 +222,7 @@ class CyclicChain(SimulatedBelief):
     @property
     def start(self) -> FloatArray:
         """The distribution of X_1 as an array; `UnsupportedError` for "any"."""
-        return start_law(self.initial, lambda: frozen(self.laws[0].copy()))
+        return start_distribution(self.initial, lambda: frozen(self.laws[0].copy()))
 
     def starting(self, phase: int) -> CyclicChain:
         """Return the belief about series that begin so many phases later.
@@ -346,7 +352,7 @@ class CyclicChain(SimulatedBelief):
 
         Where clocks change in it, that is about its beginning.
         """
-        begins, step = start_of(sequence), None if self.grid is None else self.grid.step
+        begins, step = local_start(sequence), None if self.grid is None else self.grid.step
         if begins is None or step is None or self.anchor is None:
             return 0
         return (begins - self.anchor) // step % self.period
@@ -363,7 +369,7 @@ class CyclicChain(SimulatedBelief):
         step = None if self.grid is None else self.grid.step
         if step is None or self.anchor is None:
             return ""
-        return begin_words(self.anchor, self.period * step)
+        return start_suffix(self.anchor, self.period * step)
 
 
 def calendar_of(sequences: Iterable[Any]) -> Calendar | None:
@@ -371,7 +377,9 @@ def calendar_of(sequences: Iterable[Any]) -> Calendar | None:
 
     Sequences of several zones have none.
     """
-    known = [(zone_of(one), moment_of(one), len(one), known_grid(one)) for one in sequences]
+    known = [
+        (zone_name_of(one), utc_start(one), len(one), grid_of_sequence(one)) for one in sequences
+    ]
     spans = [
         (zone, begin, begin + size * grid.step)
         for zone, begin, size, grid in known
@@ -382,7 +390,7 @@ def calendar_of(sequences: Iterable[Any]) -> Calendar | None:
     return Calendar.of(spans[0][0], min(a for _, a, _ in spans), max(b for _, _, b in spans))
 
 
-def placed(beliefs: Sequence[Belief], sequences: Iterable[Any]) -> tuple[Belief, ...]:
+def align_to_starts(beliefs: Sequence[Belief], sequences: Iterable[Any]) -> tuple[Belief, ...]:
     """Turn beliefs about days to every phase in which a sequence is known to begin.
 
     Noise that is enough for each of the beliefs returned is enough for every subject: under the
@@ -393,14 +401,14 @@ def placed(beliefs: Sequence[Belief], sequences: Iterable[Any]) -> tuple[Belief,
     beliefs stay, and so do those with a start of their own, which is that of one phase.
 
     >>> day = CyclicChain([[[0.9, 0.1], [0.4, 0.6]], [[0.5, 0.5], [0.2, 0.8]]])
-    >>> placed([day], [[0, 1, 1]]) == (day,)
+    >>> align_to_starts([day], [[0, 1, 1]]) == (day,)
     True
 
     Theorem: docs/theory/cyclic-chains.md
     """
     data = list(sequences)
-    changing = [one for one in data if clocks_change(one)]
-    steady = [one for one in data if not clocks_change(one)]
+    changing = [one for one in data if has_clock_change(one)]
+    steady = [one for one in data if not has_clock_change(one)]
     found: dict[Belief, None] = {}
     for belief in beliefs:
         if not isinstance(belief, CyclicChain):
@@ -411,7 +419,7 @@ def placed(beliefs: Sequence[Belief], sequences: Iterable[Any]) -> tuple[Belief,
             found.update((belief.starting(phase), None) for phase in phases)
         elif steady or not changing:
             found[belief] = None
-        begun = {(zone_of(one), moment_of(one)): one for one in changing}
+        begun = {(zone_name_of(one), utc_start(one)): one for one in changing}
         for (zone, moment), one in begun.items():
             assert moment is not None  # noqa: S101  (clocks are known to change)
             same = belief.calendar is not None and belief.calendar.zone == zone
@@ -419,7 +427,7 @@ def placed(beliefs: Sequence[Belief], sequences: Iterable[Any]) -> tuple[Belief,
     return tuple(found)
 
 
-def refuse_misplaced(beliefs: Sequence[Belief], sequences: Iterable[Any]) -> None:
+def require_aligned(beliefs: Sequence[Belief], sequences: Iterable[Any]) -> None:
     """Refuse sequences that begin in a phase for which a belief is not among those given."""
     data = list(sequences)
     dated = [belief for belief in beliefs if isinstance(belief, DatedChain)]
@@ -434,8 +442,8 @@ def refuse_misplaced(beliefs: Sequence[Belief], sequences: Iterable[Any]) -> Non
                 "say when its first one is, so it would be about another for each; give it the "
                 "step and a moment of that phase: grid=qw.Grid(step='1h'), anchor=0 for midnight."
             )
-        steady = [one for one in data if not dated or not clocks_change(one)]
-        if any(map(clocks_change, steady)):
+        steady = [one for one in data if not dated or not has_clock_change(one)]
+        if any(map(has_clock_change, steady)):
             raise InvalidInputError(
                 "Clocks change in these data, and the beliefs of a ledger are fixed; make its "
                 "dataset with the belief for when each series begins (quiltwork belief turn "
@@ -467,8 +475,8 @@ def _refuse_other_begins(dated: Sequence[DatedChain], steady: bool, data: Sequen
     """
     begins, zones = {one.begins for one in dated}, {one.calendar.zone for one in dated}
     for sequence in data:
-        moment, zone = moment_of(sequence), zone_of(sequence)
-        if moment is None or (steady and not clocks_change(sequence)):
+        moment, zone = utc_start(sequence), zone_name_of(sequence)
+        if moment is None or (steady and not has_clock_change(sequence)):
             continue
         if zone not in zones:
             shown = ", ".join(sorted(zones))
@@ -487,5 +495,5 @@ def _refuse_other_begins(dated: Sequence[DatedChain], steady: bool, data: Sequen
 
 def _phases(belief: CyclicChain, data: Iterable[Any]) -> set[int]:
     """Return the phases in which sequences are known to begin, counted from any one."""
-    known = [(start_of(one), getattr(known_grid(one), "step", None)) for one in data]
+    known = [(local_start(one), getattr(grid_of_sequence(one), "step", None)) for one in data]
     return {begin // step % belief.period for begin, step in known if begin is not None and step}

@@ -20,13 +20,13 @@ from numpy.typing import ArrayLike
 from quiltwork.beliefs import evolution
 from quiltwork.beliefs.belief import Initial, SimulatedBelief
 from quiltwork.beliefs.calendars import FAR, Calendar
-from quiltwork.beliefs.chain import read_initial
+from quiltwork.beliefs.chain import parse_initial
 from quiltwork.beliefs.evolution import ordered_product
-from quiltwork.beliefs.grids import Grid, read_grid
-from quiltwork.beliefs.matrices import BoolArray, FloatArray, IntArray, frozen, read_matrices
-from quiltwork.beliefs.origins import check_divided
-from quiltwork.beliefs.sources import NOWHERE, Sources
-from quiltwork.beliefs.states import Label, read_states
+from quiltwork.beliefs.grids import Grid, parse_grid
+from quiltwork.beliefs.matrices import BoolArray, FloatArray, IntArray, frozen, parse_matrices
+from quiltwork.beliefs.origins import require_step_divides
+from quiltwork.beliefs.sources import NO_SOURCES, Sources
+from quiltwork.beliefs.states import Label, parse_states
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer
 
@@ -69,14 +69,14 @@ class DatedChain(SimulatedBelief):
         initial: ArrayLike | Literal["any"] = "any",
         *,
         grid: Grid | None,
-        sources: Sources = NOWHERE,
+        sources: Sources = NO_SOURCES,
         anchor: int,
         begins: int,
         calendar: Calendar,
     ) -> None:
-        steps = read_matrices(matrices)
+        steps = parse_matrices(matrices)
         size = steps.shape[1]
-        known = read_grid(grid)
+        known = parse_grid(grid)
         if known is None or known.step is None:
             raise InvalidInputError("A belief about the clock needs the length of a step.")
         if isinstance(initial, str) and initial != "any":
@@ -85,7 +85,7 @@ class DatedChain(SimulatedBelief):
             raise InvalidInputError("calendar is a Calendar, such as that of a fitted belief.")
         self.__setstate__(
             (
-                *(steps, read_initial(initial, size), read_states(states, size), known, sources),
+                *(steps, parse_initial(initial, size), parse_states(states, size), known, sources),
                 *(integer(anchor, "anchor", 0), integer(begins, "begins", -FAR, FAR), calendar),
             )
         )
@@ -209,4 +209,4 @@ def refuse_undivided(calendar: Calendar, step: int, begin: int, end: int) -> Non
     offsets = [calendar.offset, *(offset for _, offset in calendar.changes)]
     for before, (moment, after) in zip(offsets, calendar.changes, strict=False):
         if begin < moment <= end:
-            check_divided(after - before, step)
+            require_step_divides(after - before, step)

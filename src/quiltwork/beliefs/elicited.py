@@ -10,7 +10,7 @@ import numpy as np
 from quiltwork.beliefs.box import ChainBox
 from quiltwork.beliefs.chain import MarkovChain
 from quiltwork.beliefs.grids import Grid, duration
-from quiltwork.beliefs.states import Label, list_states
+from quiltwork.beliefs.states import Label, distinct_labels
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, shortened, to_fraction
 
@@ -38,7 +38,7 @@ def chain_from_stays(
     array([[0.9 , 0.1 ],
            [0.25, 0.75]])
     """
-    labels = list_states(states)
+    labels = distinct_labels(states)
     if len(labels) < 2:
         raise InvalidInputError("A series with one state has nothing to hide; give two or more.")
     if len(stays) != len(labels):

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.beliefs.origins import with_gaps
+from quiltwork.beliefs.origins import gapped_sequence
 from quiltwork.wording import argument
 
 
@@ -38,7 +38,7 @@ def recorded_runs(sequences: Iterable[Any]) -> tuple[Any, ...]:
     """
     found: list[Any] = []
     for sequence in sequences:
-        coded = with_gaps(sequence)
+        coded = gapped_sequence(sequence)
         if coded is None or coded.recorded is None:
             found.append(sequence)
         else:

@@ -17,10 +17,10 @@ from typing import Any
 import numpy as np
 
 from quiltwork.arguments import listed
-from quiltwork.beliefs.belief import Belief, read_field
+from quiltwork.beliefs.belief import Belief, parse_stored_field
 from quiltwork.beliefs.documents import field
 from quiltwork.beliefs.gaussian_algebra import toeplitz
-from quiltwork.beliefs.grids import Grid, grid_words, read_grid
+from quiltwork.beliefs.grids import Grid, grid_suffix, parse_grid
 from quiltwork.beliefs.matrices import FloatArray, frozen
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, integer, parse_stored_fraction, positive_fraction, to_fraction
@@ -124,8 +124,8 @@ class GaussianSeries(Gaussian):
             coefficients = (max(numbers, key=abs),) if bounds is not None else numbers
             found = _first_correlations(coefficients)
         ends = None if bounds is None else (numbers[0], numbers[1])
-        finite, hidden = autocorrelation is not None, read_within(within)
-        self.__setstate__((coefficients, found, finite, ends, hidden, read_grid(grid)))
+        finite, hidden = autocorrelation is not None, parse_within(within)
+        self.__setstate__((coefficients, found, finite, ends, hidden, parse_grid(grid)))
 
     def autocorrelation(self, lags: int) -> FloatArray:
         """Return the correlations at lags 0..lags; with `bounds`, the largest of the set."""
@@ -177,9 +177,11 @@ class GaussianSeries(Gaussian):
 
     @classmethod
     def _arguments(cls, document: dict[str, Any]) -> dict[str, Any]:
-        lists = {name: written_list(document, name) for name in ("ar", "autocorrelation", "bounds")}
-        grid = read_field(document, "grid")
-        return {**lists, "within": written_within(document), "grid": grid}
+        lists = {
+            name: parse_stored_list(document, name) for name in ("ar", "autocorrelation", "bounds")
+        }
+        grid = parse_stored_field(document, "grid")
+        return {**lists, "within": parse_stored_within(document), "grid": grid}
 
     def __repr__(self) -> str:
         """Show the numbers, and what is hidden where that was said."""
@@ -189,20 +191,20 @@ class GaussianSeries(Gaussian):
             what = f"autocorrelation=[{_shown(self.correlations)}]"
         else:
             what = f"ar=[{_shown(self.ar)}]"
-        return f"GaussianSeries({what}{within_words(self)}{grid_words(self.grid)})"
+        return f"GaussianSeries({what}{within_suffix(self)}{grid_suffix(self.grid)})"
 
 
-def read_within(within: Any) -> Fraction | None:
+def parse_within(within: Any) -> Fraction | None:
     """Return how large a difference is hidden, exactly; None where nobody said."""
     return None if within is None else positive_fraction(within, "within")
 
 
-def within_words(belief: Gaussian) -> str:
+def within_suffix(belief: Gaussian) -> str:
     """What to add to a belief's name."""
     return "" if belief.within is None else f", within={float(belief.within):g}"
 
 
-def written_list(document: dict[str, Any], name: str) -> list[Fraction] | None:
+def parse_stored_list(document: dict[str, Any], name: str) -> list[Fraction] | None:
     """Read a list of exact numbers as text from a document; None for null."""
     found = field(document, name)
     if found is None:
@@ -210,7 +212,7 @@ def written_list(document: dict[str, Any], name: str) -> list[Fraction] | None:
     return [parse_stored_fraction(one, f"An entry of {name}") for one in listed(found, name)]
 
 
-def written_within(document: dict[str, Any]) -> Fraction | None:
+def parse_stored_within(document: dict[str, Any]) -> Fraction | None:
     """Read `within` from a document."""
     found = field(document, "within")
     return None if found is None else parse_stored_fraction(found, "within")

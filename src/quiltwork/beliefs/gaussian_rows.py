@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from quiltwork.beliefs.documents import field
-from quiltwork.beliefs.gaussian import Gaussian, read_within, within_words, written_within
-from quiltwork.beliefs.matrices import FloatArray, read_numbers
+from quiltwork.beliefs.gaussian import Gaussian, parse_stored_within, parse_within, within_suffix
+from quiltwork.beliefs.matrices import FloatArray, parse_numbers
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, integer, to_fraction
 
@@ -73,7 +73,7 @@ class GaussianRows(Gaussian):
         spread, bounded = _read_deviations(deviations, len(matrix)), correlation is None
         groups = integer(families, "families", 1, _MOST_IN_ALL // len(matrix))
         length = len(matrix) * groups
-        self.__setstate__((matrix, spread, bounded, groups, read_within(within), length))
+        self.__setstate__((matrix, spread, bounded, groups, parse_within(within), length))
 
     @property
     def size(self) -> int:
@@ -107,14 +107,14 @@ class GaussianRows(Gaussian):
     def _arguments(cls, document: dict[str, Any]) -> dict[str, Any]:
         names = ("correlation", "deviations", "bounds", "rows", "families")
         fields = {name: field(document, name) for name in names}
-        return {**fields, "within": written_within(document)}
+        return {**fields, "within": parse_stored_within(document)}
 
     def __repr__(self) -> str:
         """Give the numbers of rows and the largest correlation, not the matrix."""
         noun = "row" if self.size == 1 else "rows"
         many = f", {self.families} families of them" if self.families > 1 else ""
         up = "correlations up to" if self.bounded else "largest correlation"
-        return f"GaussianRows({self.size} {noun}{many}; {up} {self.largest:g}{within_words(self)})"
+        return f"GaussianRows({self.size} {noun}{many}; {up} {self.largest:g}{within_suffix(self)})"
 
 
 def _equal(bounds: Any, rows: Any) -> FloatArray:
@@ -131,7 +131,7 @@ def _equal(bounds: Any, rows: Any) -> FloatArray:
 
 
 def _read_correlation(values: Any) -> FloatArray:
-    matrix = read_numbers(values, "correlation", dimensions=2)
+    matrix = parse_numbers(values, "correlation", dimensions=2)
     rows, columns = matrix.shape
     if rows != columns or not 1 <= rows <= _MOST_ROWS:
         raise InvalidInputError(
@@ -172,7 +172,7 @@ def _rounded(matrix: FloatArray) -> FloatArray:
 def _read_deviations(values: Any, rows: int) -> FloatArray:
     if values is None:
         return np.ones(rows)
-    found = read_numbers(values, "deviations", dimensions=1)
+    found = parse_numbers(values, "deviations", dimensions=1)
     if len(found) != rows:
         raise InvalidInputError(
             f"deviations has {len(found)} entries for {rows} rows; give one per row."

@@ -16,16 +16,16 @@ import numpy as np
 from quiltwork.beliefs.belief import Belief
 from quiltwork.beliefs.box import ChainBox
 from quiltwork.beliefs.chain import MarkovChain
-from quiltwork.beliefs.contexts import blocks_of, counted, last_states
+from quiltwork.beliefs.contexts import count_contexts, fold_of_steps, last_states
 from quiltwork.beliefs.cyclic import CyclicChain
 from quiltwork.beliefs.gaps import recorded_runs
 from quiltwork.beliefs.grids import Grid
 from quiltwork.beliefs.hidden import HiddenChain
 from quiltwork.beliefs.matrices import FloatArray, IntArray
-from quiltwork.beliefs.origins import grid_of, shown_moments
+from quiltwork.beliefs.origins import grid_of, local_times
 from quiltwork.beliefs.sequences import split_sequences
 from quiltwork.beliefs.states import Label
-from quiltwork.beliefs.transition_counts import read_paths
+from quiltwork.beliefs.transition_counts import encode_paths
 from quiltwork.errors import InvalidInputError, UnsupportedError
 
 LAGS = (1, 2, 5, 10, 20, 50, 100)
@@ -147,7 +147,7 @@ class _Description:
         return np.asarray((moments - self.anchor) // step % self.period)
 
 
-def refuse_incomparable(belief: Belief) -> None:
+def require_comparable(belief: Belief) -> None:
     """Refuse a belief that is not about sequences of states."""
     if not isinstance(belief, (MarkovChain, ChainBox, CyclicChain, HiddenChain)):
         raise UnsupportedError(
@@ -156,13 +156,13 @@ def refuse_incomparable(belief: Belief) -> None:
         )
 
 
-def read_sample(sequences: Any, belief: Belief, grid: Grid | None = None) -> Sample:
+def parse_sample(sequences: Any, belief: Belief, grid: Grid | None = None) -> Sample:
     """Read public sequences as the states of a belief."""
-    refuse_incomparable(belief)
+    require_comparable(belief)
     pieces = recorded_runs(split_sequences(sequences))
     known = grid_of(pieces, grid)
-    paths, states = read_paths(pieces, belief.states, known)
-    sample = Sample(tuple(paths), states, tuple(map(shown_moments, pieces)), known)
+    paths, states = encode_paths(pieces, belief.states, known)
+    sample = Sample(tuple(paths), states, tuple(map(local_times, pieces)), known)
     if sample.steps == 0:
         raise InvalidInputError(
             "No sequence of the sample has two time points, so it shows no step; give longer ones."
@@ -178,11 +178,11 @@ def compare(belief: Belief, sample: Sample) -> Comparison:
     O(T·n² + p·n²·lags) for n inner states and p phases.
 
     >>> chain = MarkovChain([[0.5, 0.5], [0.5, 0.5]])
-    >>> found = compare(chain, read_sample([0, 1, 1, 0, 1], chain))
+    >>> found = compare(chain, parse_sample([0, 1, 1, 0, 1], chain))
     >>> round(found.per_step, 4), found.outside, found.believed_stays[0].mean
     (-0.6931, 0.0, 2.0)
     """
-    counts = counted(sample.paths, last_states(len(sample.states), 1))[0]
+    counts = count_contexts(sample.paths, last_states(len(sample.states), 1))[0]
     told = _describe(belief, counts)
     if isinstance(belief, ChainBox):
         steps, outside = _box_steps(belief, sample), outside_box(counts, belief)
@@ -259,8 +259,8 @@ def outside_box(counts: FloatArray, box: ChainBox) -> float:
 
 
 def _box_steps(box: ChainBox, sample: Sample) -> FloatArray:
-    halves = [blocks_of(path, number) for number, path in enumerate(sample.paths)]
-    both = counted(sample.paths, last_states(box.size, 1), halves)
+    halves = [fold_of_steps(path, number) for number, path in enumerate(sample.paths)]
+    both = count_contexts(sample.paths, last_states(box.size, 1), halves)
     with np.errstate(divide="ignore"):
         by_other = np.log([likeliest_member(box, both[1]), likeliest_member(box, both[0])])
     return np.concatenate(

@@ -20,7 +20,7 @@ from quiltwork.arguments import listed
 from quiltwork.beliefs import matrices
 from quiltwork.beliefs.documents import field, labels_from_json
 from quiltwork.beliefs.matrices import KEPT_AS_IS, SUM_TOLERANCE, FloatArray, frozen
-from quiltwork.beliefs.states import Label, list_states, read_label, show_labels, sorted_labels
+from quiltwork.beliefs.states import Label, distinct_labels, parse_label, show_labels, sorted_labels
 from quiltwork.errors import InvalidInputError
 
 Domains = tuple[tuple[Label, ...], ...]
@@ -28,7 +28,7 @@ Factor = tuple[tuple[int, ...], FloatArray]
 
 
 @dataclass(frozen=True)
-class Plain:
+class PlainGraph:
     """Nodes in order and edges (parent, child), or in any direction for an undirected graph."""
 
     names: tuple[Label, ...]
@@ -44,9 +44,9 @@ class Plain:
         return tuple(map(tuple, found))
 
 
-def plain_graph(graph: Any) -> Plain:
+def plain_graph(graph: Any) -> PlainGraph:
     """Read a networkx graph; one that is plain already was checked."""
-    if isinstance(graph, Plain):
+    if isinstance(graph, PlainGraph):
         return graph
     if not (hasattr(graph, "nodes") and hasattr(graph, "is_directed")):
         raise InvalidInputError(
@@ -58,17 +58,17 @@ def plain_graph(graph: Any) -> Plain:
             "graph may have parallel edges (a multigraph), which mean nothing here; give a DiGraph "
             "or a Graph."
         )
-    names = tuple(read_label(node, f"Node {i}") for i, node in enumerate(graph.nodes, start=1))
+    names = tuple(parse_label(node, f"Node {i}") for i, node in enumerate(graph.nodes, start=1))
     number = {node: i for i, node in enumerate(graph.nodes)}
     if graph.is_directed():
         pairs = [(parent, child) for child in graph.nodes for parent in graph.predecessors(child)]
     else:
         pairs = list(graph.edges)
     edges = tuple((number[a], number[b]) for a, b in pairs)
-    return checked(Plain(names, edges, bool(graph.is_directed())))
+    return validated_graph(PlainGraph(names, edges, bool(graph.is_directed())))
 
 
-def checked(plain: Plain) -> Plain:
+def validated_graph(plain: PlainGraph) -> PlainGraph:
     """Refuse a graph without nodes, with loops or with directed cycles."""
     if not plain.names:
         raise InvalidInputError("The graph has no nodes; a belief is about at least one.")
@@ -100,7 +100,7 @@ def network_document(document: dict[str, Any]) -> dict[str, Any]:
     pairs = [_nodes(edge, len(names)) for edge in listed(edges, "edges")]
     if any(len(pair) != 2 for pair in pairs):
         raise InvalidInputError("Every edge joins two nodes.")
-    plain = Plain(names, tuple((pair[0], pair[1]) for pair in pairs), kind == "bayesian")
+    plain = PlainGraph(names, tuple((pair[0], pair[1]) for pair in pairs), kind == "bayesian")
     factors: dict[Any, Any] = {}
     for one in listed(tables, "tables"):
         if not isinstance(one, dict):
@@ -111,7 +111,7 @@ def network_document(document: dict[str, Any]) -> dict[str, Any]:
         else:
             factors[frozenset(names[node] for node in nodes)] = one.get("values")
     states = {name: labels_from_json(domain) for name, domain in zip(names, domains, strict=True)}
-    return {"graph": checked(plain), "factors": factors, "states": states}
+    return {"graph": validated_graph(plain), "factors": factors, "states": states}
 
 
 def _nodes(value: Any, count: int) -> tuple[int, ...]:
@@ -125,7 +125,7 @@ def _nodes(value: Any, count: int) -> tuple[int, ...]:
     return tuple(value)
 
 
-def read_domains(names: Sequence[Label], states: Any, shapes: Mapping[Label, int]) -> Domains:
+def parse_domains(names: Sequence[Label], states: Any, shapes: Mapping[Label, int]) -> Domains:
     """Return the states of each node: given per node, given once for all, or counted."""
     if states is None:
         for name in names:
@@ -136,7 +136,7 @@ def read_domains(names: Sequence[Label], states: Any, shapes: Mapping[Label, int
                 )
         return tuple(tuple(range(shapes[name])) for name in names)
     if not isinstance(states, Mapping):
-        shared = list_states(states)
+        shared = distinct_labels(states)
         return tuple(shared for _ in names)
     for name in states:
         if name not in names:
@@ -152,14 +152,14 @@ def read_domains(names: Sequence[Label], states: Any, shapes: Mapping[Label, int
 
 def _node_states(name: Label, labels: Any) -> tuple[Label, ...]:
     try:
-        return list_states(labels)
+        return distinct_labels(labels)
     except InvalidInputError as error:
         raise InvalidInputError(f"States of node {name!r}: {error}") from None
 
 
-def read_numbers(values: Any, where: str) -> FloatArray:
+def parse_table(values: Any, where: str) -> FloatArray:
     """Return a float64 copy of a table of numbers ≥ 0."""
-    array = matrices.read_numbers(values, where, None)
+    array = matrices.parse_numbers(values, where, None)
     bad = ~((array >= 0) & np.isfinite(array))
     if bad.any():
         index = tuple(int(i) for i in np.argwhere(bad)[0])
@@ -183,13 +183,13 @@ def check_shape(
         )
 
 
-def read_conditional(
+def parse_conditional(
     values: Any, scope: tuple[int, ...], names: Sequence[Label], domains: Domains
 ) -> FloatArray:
     """Return a read-only table P(node | parents); `scope` holds the parents, then the node."""
     name = names[scope[-1]]
     where = f"The table of node {name!r}"
-    array = read_numbers(values, where)
+    array = parse_table(values, where)
     check_shape(array, scope, names, domains, where)
     for index in itertools.product(*(range(size) for size in array.shape[:-1])):
         total = math.fsum(array[index].tolist())
@@ -207,7 +207,7 @@ def read_conditional(
     return frozen(array)
 
 
-def read_clique(key: Any, number: Mapping[Label, int], neighbours: Any) -> tuple[int, ...]:
+def parse_clique(key: Any, number: Mapping[Label, int], neighbours: Any) -> tuple[int, ...]:
     """Return the nodes of a clique's key, in sorted order of their names."""
     if _is_node(key, number):
         return (number[key],)
@@ -240,7 +240,7 @@ def _is_node(name: Any, number: Mapping[Label, int]) -> bool:
         return False
 
 
-def refuse_unknown(keys: Iterable[Any], names: Sequence[Label]) -> None:
+def require_known_nodes(keys: Iterable[Any], names: Sequence[Label]) -> None:
     """Refuse tables of nodes that the graph does not have."""
     for key in keys:
         if key not in names:

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeAlias, get_args
 
 from quiltwork.arguments import choice, instance, listed
 from quiltwork.beliefs.documents import labels_from_json, labels_to_json
-from quiltwork.beliefs.states import Label, list_states, show_labels
+from quiltwork.beliefs.states import Label, distinct_labels, show_labels
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer, to_fraction
 
@@ -49,11 +49,11 @@ class Grid:
 
     def __post_init__(self) -> None:
         """Check the parts and make them plain."""
-        step = seconds_of(self.step) if isinstance(self.step, str) else self.step
+        step = parse_duration(self.step) if isinstance(self.step, str) else self.step
         read = {
             "step": None if step is None else integer(step, "step", 1),
-            "edges": None if self.edges is None else read_edges(self.edges),
-            "labels": None if self.labels is None else list_states(self.labels),
+            "edges": None if self.edges is None else parse_edges(self.edges),
+            "labels": None if self.labels is None else distinct_labels(self.labels),
         }
         for name, value in read.items():
             object.__setattr__(self, name, value)
@@ -104,10 +104,10 @@ class Grid:
         return cls(**{**document, "labels": None if labels is None else labels_from_json(labels)})
 
 
-def differing(one: Grid | None, other: Grid | None) -> tuple[str, str] | None:
+def grid_difference(one: Grid | None, other: Grid | None) -> tuple[str, str] | None:
     """Return how two grids are known to differ, in words; None if they are not known to.
 
-    >>> differing(Grid(step="1h"), Grid(step="15min", edges=(0.5,)))
+    >>> grid_difference(Grid(step="1h"), Grid(step="15min", edges=(0.5,)))
     ('steps of 1h', 'steps of 15min')
     """
     if one is None or other is None:
@@ -119,9 +119,9 @@ def differing(one: Grid | None, other: Grid | None) -> tuple[str, str] | None:
     return None
 
 
-def refuse_other_grid(belief: Grid | None, data: Grid | None) -> None:
+def require_same_grid(belief: Grid | None, data: Grid | None) -> None:
     """Refuse data that are known to be on another grid than a belief."""
-    if words := differing(belief, data):
+    if words := grid_difference(belief, data):
         raise InvalidInputError(
             f"The belief was made for {words[0]}, but the data are on {words[1]}, about which it "
             "says nothing. Read the data on the belief's grid, or fit a belief on theirs."
@@ -134,7 +134,7 @@ def common_grid(grids: Iterable[Grid | None]) -> Grid | None:
     for grid in grids:
         if grid is None or grid == known:
             continue
-        if words := differing(known, grid):
+        if words := grid_difference(known, grid):
             raise InvalidInputError(
                 f"Some sequences are on {words[0]}, others on {words[1]}; fit on sequences of one "
                 "grid."
@@ -143,19 +143,19 @@ def common_grid(grids: Iterable[Grid | None]) -> Grid | None:
     return known
 
 
-def grid_words(grid: Grid | None) -> str:
+def grid_suffix(grid: Grid | None) -> str:
     """Return what to add to a belief's name."""
     return "" if grid is None or not grid.words else f"; {grid.words}"
 
 
-def read_grid(grid: object) -> Grid | None:
+def parse_grid(grid: object) -> Grid | None:
     """Return a grid given by a caller, or None."""
     if grid is None or isinstance(grid, Grid):
         return grid
     raise InvalidInputError(f"grid must be a Grid, not {grid!r}; write Grid(step='1h').")
 
 
-def read_edges(edges: Sequence[object]) -> tuple[float, ...]:
+def parse_edges(edges: Sequence[object]) -> tuple[float, ...]:
     """Return increasing finite numbers, at least one."""
     try:
         numbers = tuple(float(to_fraction(edge, "An edge")) for edge in listed(edges, "edges"))
@@ -177,10 +177,10 @@ def check_labels(edges: Sequence[float], labels: Sequence[Label]) -> None:
         )
 
 
-def seconds_of(text: str) -> int:
+def parse_duration(text: str) -> int:
     """Read a duration such as `10min`, `1h`, `30s` or `1d`.
 
-    >>> seconds_of("10min")
+    >>> parse_duration("10min")
     600
     """
     found = _DURATION.fullmatch(instance(text, str, "A duration").strip().lower())
@@ -192,7 +192,7 @@ def seconds_of(text: str) -> int:
 
 
 def duration(seconds: int) -> str:
-    """Write a duration as `seconds_of` reads it.
+    """Write a duration as `parse_duration` reads it.
 
     >>> duration(900), duration(7200), duration(90)
     ('15min', '2h', '90s')

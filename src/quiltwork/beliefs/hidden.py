@@ -16,20 +16,20 @@ from numpy.typing import ArrayLike
 
 from quiltwork.arguments import hashable, listed
 from quiltwork.beliefs import evolution
-from quiltwork.beliefs.belief import Initial, SimulatedBelief, read_field
+from quiltwork.beliefs.belief import Initial, SimulatedBelief, parse_stored_field
 from quiltwork.beliefs.chain import MarkovChain
-from quiltwork.beliefs.grids import Grid, read_grid
+from quiltwork.beliefs.grids import Grid, parse_grid
 from quiltwork.beliefs.matrices import (
     BoolArray,
     FloatArray,
     IntArray,
     frozen,
-    read_distribution,
-    read_numbers,
-    read_stochastic,
+    parse_distribution,
+    parse_numbers,
+    parse_stochastic,
 )
-from quiltwork.beliefs.sources import NOWHERE, Sources
-from quiltwork.beliefs.states import Label, list_states, read_states, show_labels
+from quiltwork.beliefs.sources import NO_SOURCES, Sources
+from quiltwork.beliefs.states import Label, distinct_labels, parse_states, show_labels
 from quiltwork.errors import InvalidInputError
 
 _WRITTEN = ("transition", "shows", "initial", "states", "grid", "sources")
@@ -74,14 +74,14 @@ class HiddenChain(SimulatedBelief):
         states: Iterable[Any] | None = None,
         *,
         grid: Grid | None = None,
-        sources: Sources = NOWHERE,
+        sources: Sources = NO_SOURCES,
     ) -> None:
         inner = MarkovChain(transition, initial)
         labels = listed(shows, "shows")
         for place, label in enumerate(labels, start=1):
             if not hashable(label):
                 raise InvalidInputError(f"Inner state {place} shows what cannot be a state.")
-        known = list_states(list(dict.fromkeys(labels)) if states is None else states)
+        known = distinct_labels(list(dict.fromkeys(labels)) if states is None else states)
         if len(labels) != inner.size:
             raise InvalidInputError(
                 f"shows has {len(labels)} labels for {inner.size} inner states; give one for each."
@@ -94,7 +94,7 @@ class HiddenChain(SimulatedBelief):
                     f"{show_labels(known)}."
                 )
         shown = np.array([index[label] for label in labels], dtype=np.int64)
-        self.__setstate__((inner, shown, known, read_grid(grid), sources))
+        self.__setstate__((inner, shown, known, parse_grid(grid), sources))
 
     @classmethod
     def from_emissions(
@@ -113,21 +113,21 @@ class HiddenChain(SimulatedBelief):
         >>> HiddenChain.from_emissions([[0.9, 0.1], [0.2, 0.8]], [[0.8, 0.2], [0.1, 0.9]])
         HiddenChain(2 states: 0, 1; 4 inner states for longer memory; initial='stationary')
         """
-        steps = read_stochastic(transition, "transition")
-        shares = read_numbers(emissions, "emissions", dimensions=2)
+        steps = parse_stochastic(transition, "transition")
+        shares = parse_numbers(emissions, "emissions", dimensions=2)
         hidden, size = shares.shape
         if hidden != len(steps):
             raise InvalidInputError(
                 f"emissions has {hidden} rows for {len(steps)} hidden states; give one for each."
             )
         rows = [
-            read_distribution(row, size, f"Row {place} of emissions")
+            parse_distribution(row, size, f"Row {place} of emissions")
             for place, row in enumerate(shares, start=1)
         ]
-        labels, told = read_states(states, size), np.array(rows)
+        labels, told = parse_states(states, size), np.array(rows)
         matrix = np.repeat((steps[:, :, np.newaxis] * told).reshape(hidden, -1), size, axis=0)
         if not isinstance(initial, str):
-            begin = read_distribution(initial, hidden, "initial")
+            begin = parse_distribution(initial, hidden, "initial")
             initial = (begin[:, np.newaxis] * told).ravel()
         kept = np.flatnonzero(told.ravel() > 0)
         if not isinstance(initial, str):
@@ -176,7 +176,7 @@ class HiddenChain(SimulatedBelief):
 
     @classmethod
     def _arguments(cls, document: dict[str, Any]) -> dict[str, Any]:
-        found = {name: read_field(document, name) for name in _WRITTEN}
+        found = {name: parse_stored_field(document, name) for name in _WRITTEN}
         shows, states = found["shows"], found["states"]
         if not isinstance(shows, list) or not all(
             type(code) is int and 0 <= code < len(states) for code in shows

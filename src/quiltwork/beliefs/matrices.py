@@ -26,9 +26,9 @@ KEPT_AS_IS = 2.0**-50
 _MOST_PHASES = 100_000
 
 
-def read_matrix(values: Any, name: str) -> FloatArray:
+def parse_matrix(values: Any, name: str) -> FloatArray:
     """Return a square float64 copy of `values` with entries in [0, 1], not yet row sums of 1."""
-    matrix = read_numbers(values, name, dimensions=2)
+    matrix = parse_numbers(values, name, dimensions=2)
     rows, columns = matrix.shape
     if rows == 0:
         raise InvalidInputError(f"{name} is empty; give one row per state.")
@@ -42,24 +42,24 @@ def read_matrix(values: Any, name: str) -> FloatArray:
     return matrix
 
 
-def read_stochastic(values: Any, name: str) -> FloatArray:
+def parse_stochastic(values: Any, name: str) -> FloatArray:
     """Return a read-only square matrix whose rows are distributions.
 
-    >>> read_stochastic([[0.9, 0.2], [0.4, 0.6]], "transition")
+    >>> parse_stochastic([[0.9, 0.2], [0.4, 0.6]], "transition")
     Traceback (most recent call last):
         ...
     quiltwork.errors.InvalidInputError: Row 1 of transition sums to 1.1, not 1; correct it or
     divide it by its sum.
     """
-    matrix = read_matrix(values, name)
+    matrix = parse_matrix(values, name)
     for i in range(len(matrix)):
         matrix[i] = _normalized(matrix[i], f"Row {i + 1} of {name}")
     return frozen(matrix)
 
 
-def read_distribution(values: Any, size: int, name: str) -> FloatArray:
+def parse_distribution(values: Any, size: int, name: str) -> FloatArray:
     """Return a read-only probability vector with `size` entries."""
-    vector = read_numbers(values, name, dimensions=1)
+    vector = parse_numbers(values, name, dimensions=1)
     if len(vector) != size:
         raise InvalidInputError(
             f"{name} has {len(vector)} entries for {size} states; give one probability per state."
@@ -75,7 +75,7 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
     return array
 
 
-def read_numbers(values: Any, name: str, dimensions: int | None) -> FloatArray:
+def parse_numbers(values: Any, name: str, dimensions: int | None) -> FloatArray:
     """Return a float64 copy of `values`, which has so many dimensions; None for any but 0."""
     try:
         raw = np.asarray(values)
@@ -130,7 +130,7 @@ def _normalized(row: FloatArray, where: str) -> FloatArray:
     return row if abs(total - 1) <= KEPT_AS_IS else row / total
 
 
-def read_matrices(matrices: Any) -> FloatArray:
+def parse_matrices(matrices: Any) -> FloatArray:
     """Return (p, k, k) read-only stochastic matrices."""
     try:
         given = list(matrices)
@@ -140,7 +140,7 @@ def read_matrices(matrices: Any) -> FloatArray:
         raise InvalidInputError(
             f"matrices must be a list of 1 to {_MOST_PHASES:,} square matrices, one per phase."
         )
-    read = [read_stochastic(one, f"matrix {place}") for place, one in enumerate(given)]
+    read = [parse_stochastic(one, f"matrix {place}") for place, one in enumerate(given)]
     for place, one in enumerate(read):
         if one.shape != read[0].shape:
             raise InvalidInputError(

@@ -70,7 +70,7 @@ class Network(Belief):
 
     def __init__(
         self,
-        graph: nx.DiGraph | nx.Graph | read.Plain,
+        graph: nx.DiGraph | nx.Graph | read.PlainGraph,
         factors: Mapping[Any, Any],
         states: Mapping[Any, Iterable[Any]] | Iterable[Any] | None = None,
     ) -> None:
@@ -298,47 +298,47 @@ class Network(Belief):
 
 
 def _conditionals(
-    plain: read.Plain, factors: Mapping[Any, Any], states: Any
+    plain: read.PlainGraph, factors: Mapping[Any, Any], states: Any
 ) -> tuple[read.Domains, tuple[read.Factor, ...]]:
     """One table per node, in the order of the nodes."""
     names = plain.names
-    read.refuse_unknown(factors, names)
+    read.require_known_nodes(factors, names)
     for name in names:
         if name not in factors:
             raise InvalidInputError(
                 f"factors has no table for node {name!r}; give P(node|parents)."
             )
     shapes = {
-        name: read.read_numbers(factors[name], f"The table of node {name!r}").shape[-1]
+        name: read.parse_table(factors[name], f"The table of node {name!r}").shape[-1]
         for name in (names if states is None else ())
     }
-    domains = read.read_domains(names, states, shapes)
+    domains = read.parse_domains(names, states, shapes)
     parents = plain.parents
     scopes = [(*parents[i], i) for i in range(len(names))]
     found = tuple(
-        (scope, read.read_conditional(factors[name], scope, names, domains))
+        (scope, read.parse_conditional(factors[name], scope, names, domains))
         for name, scope in zip(names, scopes, strict=True)
     )
     return domains, found
 
 
 def _cliques(
-    plain: read.Plain, factors: Mapping[Any, Any], states: Any
+    plain: read.PlainGraph, factors: Mapping[Any, Any], states: Any
 ) -> tuple[read.Domains, tuple[read.Factor, ...]]:
     """The tables of cliques, in the order given."""
     names = plain.names
     number = {name: i for i, name in enumerate(names)}
     near = moral.joined(plain.edges, len(names))
-    scopes = {key: read.read_clique(key, number, near) for key in factors}
+    scopes = {key: read.parse_clique(key, number, near) for key in factors}
     arrays = {
-        key: read.read_numbers(values, f"The table of {key!r}") for key, values in factors.items()
+        key: read.parse_table(values, f"The table of {key!r}") for key, values in factors.items()
     }
     shapes = {
         names[node]: size
         for key, scope in scopes.items()
         for node, size in zip(scope, arrays[key].shape, strict=False)
     }
-    domains = read.read_domains(names, states, shapes)
+    domains = read.parse_domains(names, states, shapes)
     for key, scope in scopes.items():
         read.check_shape(arrays[key], scope, names, domains, f"The table of {key!r}")
         if not arrays[key].any():

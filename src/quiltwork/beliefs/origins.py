@@ -21,7 +21,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.beliefs.grids import Grid, common_grid, duration, read_grid
+from quiltwork.beliefs.grids import Grid, common_grid, duration, parse_grid
 from quiltwork.beliefs.states import Label
 from quiltwork.beliefs.zones import local_seconds
 from quiltwork.errors import InvalidInputError
@@ -121,21 +121,21 @@ _WEEK = 7 * 86_400
 _MADE: dict[int, tuple[weakref.ref[NDArray[Any]], CodedSequence]] = {}
 
 
-def made_of(sequence: Any) -> CodedSequence | None:
+def coded_source(sequence: Any) -> CodedSequence | None:
     """Return what a sequence, or what it is a slice of, was made of; None if nobody knows."""
     if not isinstance(sequence, np.ndarray):
         return sequence if isinstance(sequence, CodedSequence) else None
-    array = owner(sequence)
+    array = memory_owner(sequence)
     found = _MADE.get(id(array))
     return found[1] if found is not None and found[0]() is array else None
 
 
-def codes_of(sequence: Any) -> NDArray[Any] | None:
+def codes_behind(sequence: Any) -> NDArray[Any] | None:
     """Return the codes that a sequence, or what it is a slice of, was made of; None if of none."""
-    coded = made_of(sequence)
+    coded = coded_source(sequence)
     if coded is None or sequence is coded:
         return None if coded is None else coded.codes
-    array = owner(sequence)
+    array = memory_owner(sequence)
     if sequence.ndim != 1 or sequence.itemsize != array.itemsize or sequence.size == 0:
         return coded.codes
     first, stride = _offset(sequence), sequence.strides[0] // array.itemsize
@@ -145,23 +145,23 @@ def codes_of(sequence: Any) -> NDArray[Any] | None:
 
 def _offset(array: NDArray[Any]) -> int:
     """How many items after the array whose memory it shows an array begins."""
-    whole = owner(array)
+    whole = memory_owner(array)
     away = array.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
     return int(away // whole.itemsize)
 
 
-def with_gaps(sequence: Any) -> CodedSequence | None:
+def gapped_sequence(sequence: Any) -> CodedSequence | None:
     """Return a sequence whose gaps are public, or a slice of one, as codes; None for others.
 
     Raises:
         InvalidInputError: for one that was turned round or thinned out.
     """
-    coded = made_of(sequence)
+    coded = coded_source(sequence)
     if coded is None or coded.recorded is None:
         return None
     if sequence is coded or not isinstance(sequence, np.ndarray):
         return coded
-    if sequence.ndim != 1 or sequence.strides != owner(sequence).strides:
+    if sequence.ndim != 1 or sequence.strides != memory_owner(sequence).strides:
         raise InvalidInputError(
             "These are not the time points of a series with gaps one after the other; give the "
             "series as it was read, or a part of it."
@@ -173,11 +173,11 @@ def with_gaps(sequence: Any) -> CodedSequence | None:
 
 def origin_of(sequence: Any) -> Origin | None:
     """Return the origin of an array or of what it is a slice of; None if nobody noted one."""
-    coded = made_of(sequence)
+    coded = coded_source(sequence)
     return None if coded is None else coded.origin
 
 
-def known_grid(sequence: Any) -> Grid | None:
+def grid_of_sequence(sequence: Any) -> Grid | None:
     """Return what is known about the grid of a sequence: as it was read, or by its index."""
     origin = origin_of(sequence)
     if origin is None:
@@ -185,35 +185,35 @@ def known_grid(sequence: Any) -> Grid | None:
         return None if step is None else Grid(step=step)
     if not isinstance(sequence, np.ndarray):
         return origin.grid
-    if sequence.strides == owner(sequence).strides:
+    if sequence.strides == memory_owner(sequence).strides:
         return origin.grid
     return replace(origin.grid, step=None)  # every second time point, or backwards
 
 
-def start_of(sequence: Any) -> int | None:
+def local_start(sequence: Any) -> int | None:
     """Return what clocks show when a sequence begins, in seconds from the epoch; None if unknown.
 
     Phases of a day are those of the clock, so moments of a time zone are turned to its clock.
     """
-    moment, clock = moment_of(sequence), clock_of(sequence)
+    moment, clock = utc_start(sequence), timezone_of(sequence)
     if moment is None or clock is None:
         return moment
     shown = datetime.fromtimestamp(moment, clock)
     return moment + int((shown.utcoffset() or timedelta()).total_seconds())
 
 
-def shown_moments(sequence: Any) -> NDArray[np.int64] | None:
+def local_times(sequence: Any) -> NDArray[np.int64] | None:
     """Return what clocks show at each time point of a sequence, in seconds; None if unknown."""
-    begin, clock, grid = moment_of(sequence), clock_of(sequence), known_grid(sequence)
+    begin, clock, grid = utc_start(sequence), timezone_of(sequence), grid_of_sequence(sequence)
     if begin is None or grid is None or grid.step is None:
         return None
     moments = begin + grid.step * np.arange(len(sequence), dtype=np.int64)
     return moments if clock is None else local_seconds(moments, clock)
 
 
-def clocks_change(sequence: Any) -> bool:
+def has_clock_change(sequence: Any) -> bool:
     """Whether the clocks of its zone are changed while a sequence lasts; False if not known."""
-    begin, clock, grid = moment_of(sequence), clock_of(sequence), known_grid(sequence)
+    begin, clock, grid = utc_start(sequence), timezone_of(sequence), grid_of_sequence(sequence)
     if begin is None or clock is None or grid is None or grid.step is None:
         return False
     end = begin + grid.step * len(sequence)
@@ -221,7 +221,7 @@ def clocks_change(sequence: Any) -> bool:
     return len({datetime.fromtimestamp(moment, clock).utcoffset() for moment in moments}) > 1
 
 
-def parts_by_clock(sequence: Any) -> list[Any]:
+def split_at_clock_changes(sequence: Any) -> list[Any]:
     """Return the parts of a sequence in which clocks are not changed, in order.
 
     A part ends with the first time point of the next one: a step is that of the phase it leaves.
@@ -229,15 +229,15 @@ def parts_by_clock(sequence: Any) -> list[Any]:
     Raises:
         InvalidInputError: where steps do not divide a change.
     """
-    begin, clock, grid = moment_of(sequence), clock_of(sequence), known_grid(sequence)
-    if not clocks_change(sequence) or begin is None or clock is None or grid is None:
+    begin, clock, grid = utc_start(sequence), timezone_of(sequence), grid_of_sequence(sequence)
+    if not has_clock_change(sequence) or begin is None or clock is None or grid is None:
         return [sequence]
     step = grid.step or 1
     moments = begin + step * np.arange(len(sequence), dtype=np.int64)
     offsets = local_seconds(moments, clock) - moments
     turns = np.flatnonzero(np.diff(offsets)) + 1
     for turn in turns.tolist():
-        check_divided(int(offsets[turn] - offsets[turn - 1]), step)
+        require_step_divides(int(offsets[turn] - offsets[turn - 1]), step)
     ends = [*turns.tolist(), len(sequence) - 1]
     cut = [(a, b + 1) for a, b in zip([0, *turns.tolist()], ends, strict=True) if b > a]
     return [_part(sequence, a, b) for a, b in cut]
@@ -249,18 +249,18 @@ def _part(sequence: Any, begin: int, end: int) -> Any:
     return sequence.iloc[begin:end] if hasattr(sequence, "iloc") else sequence[begin:end]
 
 
-def by_position(sequence: Any) -> Any:
+def ignore_clock_changes(sequence: Any) -> Any:
     """Return a sequence as if clocks never changed: each of its days is as long as the first."""
-    coded, codes = made_of(sequence), codes_of(sequence)
-    begin, grid = start_of(sequence), known_grid(sequence)
+    coded, codes = coded_source(sequence), codes_behind(sequence)
+    begin, grid = local_start(sequence), grid_of_sequence(sequence)
     if coded is None or codes is None or grid is None:
         return sequence
-    whole = with_gaps(sequence) or replace(coded, codes=codes, recorded=None)
+    whole = gapped_sequence(sequence) or replace(coded, codes=codes, recorded=None)
     origin = replace(coded.origin, grid=grid, zone=None, local=True)
     return replace(whole, origin=origin, start=begin)
 
 
-def check_divided(change: int, step: int) -> None:
+def require_step_divides(change: int, step: int) -> None:
     """Refuse steps that do not divide a change of clocks: points would lie between phases."""
     if change % step:
         raise InvalidInputError(
@@ -271,13 +271,13 @@ def check_divided(change: int, step: int) -> None:
         )
 
 
-def zone_of(sequence: Any) -> str | None:
+def zone_name_of(sequence: Any) -> str | None:
     """Return the name of the zone of moments in UTC, as it was read or by the index, if known."""
-    clock = clock_of(sequence)
+    clock = timezone_of(sequence)
     return getattr(clock, "key", None) or getattr(clock, "zone", None)
 
 
-def clock_of(sequence: Any) -> tzinfo | None:
+def timezone_of(sequence: Any) -> tzinfo | None:
     """Return the time zone of moments in UTC, as it was read or by the index; None if unknown."""
     origin = origin_of(sequence)
     if origin is None:
@@ -286,12 +286,12 @@ def clock_of(sequence: Any) -> tzinfo | None:
     return None if origin.zone is None or origin.local else ZoneInfo(origin.zone)
 
 
-def moment_of(sequence: Any) -> int | None:
+def utc_start(sequence: Any) -> int | None:
     """Return when a sequence begins, in seconds: as it was read, or by its index; None if unknown.
 
     A slice of an array that was read begins so many steps later.
     """
-    coded = made_of(sequence)
+    coded = coded_source(sequence)
     if coded is None:
         if index_step(sequence) is None:
             return None
@@ -299,7 +299,7 @@ def moment_of(sequence: Any) -> int | None:
         return int(moment) // 10**6
     if sequence is coded or coded.start is None:
         return coded.start
-    grid = known_grid(sequence)
+    grid = grid_of_sequence(sequence)
     if grid is None or grid.step is None:
         return None
     return coded.start + grid.step * _offset(sequence)
@@ -324,17 +324,17 @@ def index_step(table: Any) -> int | None:
 
 def grid_of(sequences: Iterable[Any], given: Grid | None = None) -> Grid | None:
     """Return the grid of sequences: what is known about them, and what is given."""
-    return common_grid([read_grid(given), *map(known_grid, sequences)])
+    return common_grid([parse_grid(given), *map(grid_of_sequence, sequences)])
 
 
-def owner(array: NDArray[Any]) -> NDArray[Any]:
+def memory_owner(array: NDArray[Any]) -> NDArray[Any]:
     """Return the array whose memory this one shows."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
 
 
-def resolved(source: Any) -> str | None:
+def real_path(source: Any) -> str | None:
     """Return the place of a file, links resolved; None for standard input and what is no path."""
     if not isinstance(source, (str, os.PathLike)) or str(source) == "-":
         return None

@@ -13,11 +13,11 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 
 from quiltwork.arguments import listed
-from quiltwork.beliefs.contexts import told
+from quiltwork.beliefs.contexts import log_likelihood
 from quiltwork.beliefs.grids import Grid, duration
 from quiltwork.beliefs.matrices import FloatArray
 from quiltwork.beliefs.states import Label
-from quiltwork.beliefs.transition_counts import read_paths, read_smoothing
+from quiltwork.beliefs.transition_counts import encode_paths, parse_smoothing
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer, shortened
 from quiltwork.wording import argument
@@ -43,14 +43,14 @@ class PhaseClock:
 
 
 @dataclass(frozen=True, eq=False)
-class PhaseTally:
+class PhaseCounts:
     """Transitions by half of the turns, phase and states: (2, p, k, k)."""
 
     halves: FloatArray
     states: tuple[Label, ...]
 
 
-def read_period(
+def parse_period(
     period: Any, grid: Grid | None, starts: Sequence[int | None], phase: Any = None
 ) -> PhaseClock:
     """Return the clock of sequences that begin at these moments, or in these phases."""
@@ -101,10 +101,10 @@ def _cycle(period: str, step: int | None) -> tuple[int, int]:
     return seconds // step, anchor
 
 
-def begin_words(anchor: int, cycle: int) -> str:
+def start_suffix(anchor: int, cycle: int) -> str:
     """Say when a day or week of these seconds begins, unless at midnight or before Monday.
 
-    >>> begin_words(8 * 3600, 86_400), begin_words(_MONDAY, 604_800), begin_words(60, 604_800)
+    >>> start_suffix(8 * 3600, 86_400), start_suffix(_MONDAY, 604_800), start_suffix(60, 604_800)
     (', from 08:00', '', ', from Thursday 00:01')
     """
     if anchor % cycle in {start for length, start in _CYCLES.values() if length == cycle}:
@@ -116,11 +116,11 @@ def begin_words(anchor: int, cycle: int) -> str:
     return f", from {_WEEKDAYS[anchor % _WEEK // _DAY]} {clock}" if cycle == _WEEK else ""
 
 
-def tally_phases(
+def count_phase_transitions(
     sequences: Sequence[Any], states: Iterable[Any] | None, grid: Grid | None, clock: PhaseClock
-) -> PhaseTally:
+) -> PhaseCounts:
     """Count transitions by phase; turns fall into two halves by turns. O(T + p·k²)."""
-    paths, labels = read_paths(sequences, states, grid)
+    paths, labels = encode_paths(sequences, states, grid)
     size, period = len(labels), clock.period
     if sum(map(len, paths)) <= period:
         raise InvalidInputError(
@@ -137,12 +137,12 @@ def tally_phases(
         turn, phase = np.divmod(np.arange(len(path) - 1) + first, period)
         place = (((turn + number) % 2 * period + phase) * size + path[:-1]) * size + path[1:]
         counts += np.bincount(place, minlength=len(counts))
-    return PhaseTally(counts.reshape(2, period, size, size), labels)
+    return PhaseCounts(counts.reshape(2, period, size, size), labels)
 
 
-def smoothed_phases(counted: PhaseTally, smoothing: object) -> FloatArray:
+def smoothed_phases(counted: PhaseCounts, smoothing: object) -> FloatArray:
     """Return one matrix per phase, (p, k, k), with neighbours pooled as held-out data choose."""
-    amount, scores = read_smoothing(smoothing), {}
+    amount, scores = parse_smoothing(smoothing), {}
     if all(half.any() for half in counted.halves):
         scores = _scores(counted, max(amount, 0.5))
     width = max(scores, key=lambda reach: (scores[reach], reach), default=counted.halves.shape[1])
@@ -155,18 +155,18 @@ def smoothed_phases(counted: PhaseTally, smoothing: object) -> FloatArray:
     return found
 
 
-def held_out_phases(counted: PhaseTally, smoothing: float) -> tuple[float, float]:
+def phase_log_likelihoods(counted: PhaseCounts, smoothing: float) -> tuple[float, float]:
     """The log-likelihood of turns held out: with the best pooling, and with all phases as one."""
     scores = _scores(counted, smoothing)
     return max(scores.values()), scores[counted.halves.shape[1]]
 
 
-def _scores(counted: PhaseTally, smoothing: float) -> dict[int, float]:
+def _scores(counted: PhaseCounts, smoothing: float) -> dict[int, float]:
     """The log-likelihood of each half by the other, for every reach of pooling."""
     one, other = counted.halves
     return {
         reach: sum(
-            told(seen, pooled_matrices(fitted, reach, smoothing))
+            log_likelihood(seen, pooled_matrices(fitted, reach, smoothing))
             for fitted, seen in ((one, other), (other, one))
         )
         for reach in _reaches(len(one))

@@ -19,17 +19,17 @@ from quiltwork.arguments import listed
 from quiltwork.beliefs.belief import Belief
 from quiltwork.beliefs.documents import labels_from_json, labels_to_json
 from quiltwork.beliefs.matrices import BoolArray
-from quiltwork.beliefs.states import Label, read_label
+from quiltwork.beliefs.states import Label, parse_label
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer, shortened
 
 SecretPairs: TypeAlias = tuple[tuple[Label, Label], ...]
 
 
-def read_secrets(secrets: Any, length: int) -> range:
+def parse_secrets(secrets: Any, length: int) -> range:
     """Return the protected nodes: start..stop inclusive, or all.
 
-    >>> read_secrets((2, 4), 9)
+    >>> parse_secrets((2, 4), 9)
     range(2, 5)
     """
     if secrets is None:
@@ -48,7 +48,7 @@ def read_secrets(secrets: Any, length: int) -> range:
     return range(start, stop + 1)
 
 
-def read_pairs(pairs: Any, beliefs: Sequence[Belief], episode: int = 1) -> SecretPairs | None:
+def parse_pairs(pairs: Any, beliefs: Sequence[Belief], episode: int = 1) -> SecretPairs | None:
     """Return the secret pairs of values, each once and in the order of the states; None for all.
 
     Raises:
@@ -57,7 +57,7 @@ def read_pairs(pairs: Any, beliefs: Sequence[Belief], episode: int = 1) -> Secre
 
     >>> from quiltwork.beliefs import MarkovChain
     >>> chain = MarkovChain([[0.8, 0.2], [0.3, 0.7]], states=["home", "away"])
-    >>> read_pairs([("away", "home"), ("home", "away")], [chain])
+    >>> parse_pairs([("away", "home"), ("home", "away")], [chain])
     (('home', 'away'),)
     """
     if pairs is None:
@@ -84,7 +84,7 @@ def read_pairs(pairs: Any, beliefs: Sequence[Belief], episode: int = 1) -> Secre
 def _read_pair(pair: Any, beliefs: Sequence[Belief]) -> tuple[Label, Label]:
     if not isinstance(pair, (list, tuple)) or len(pair) != 2:
         raise InvalidInputError(f"A secret pair is two states (a, b), not {shortened(pair)}.")
-    labels = [read_label(one, "A state of a secret pair") for one in pair]
+    labels = [parse_label(one, "A state of a secret pair") for one in pair]
     for belief in beliefs:
         for label in labels:
             if label not in (belief.states or ()):
@@ -101,7 +101,9 @@ def _read_pair(pair: Any, beliefs: Sequence[Belief]) -> tuple[Label, Label]:
     return first, second
 
 
-def kept_apart(pairs: SecretPairs | None, states: Sequence[Label] | None) -> BoolArray | None:
+def secret_pair_matrix(
+    pairs: SecretPairs | None, states: Sequence[Label] | None
+) -> BoolArray | None:
     """(k, k) which states are kept apart, both ways; None for all of them."""
     if pairs is None or states is None:
         return None
@@ -118,5 +120,5 @@ def pairs_to_json(pairs: SecretPairs | None) -> list[Any] | None:
 
 
 def pairs_from_json(written: Any) -> list[tuple[Label, ...]] | None:
-    """Read what `pairs_to_json` wrote; `read_pairs` checks it against the beliefs."""
+    """Read what `pairs_to_json` wrote; `parse_pairs` checks it against the beliefs."""
     return None if written is None else [tuple(labels_from_json(pair)) for pair in written]

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from quiltwork.arguments import hashable, listed
 from quiltwork.beliefs.matrices import IntArray
 from quiltwork.beliefs.origins import CodedSequence, CodedSequences
-from quiltwork.beliefs.states import Label, read_label, show_labels
+from quiltwork.beliefs.states import Label, parse_label, show_labels
 from quiltwork.errors import InvalidInputError
 
 _CHUNK = 1 << 20
@@ -185,7 +185,7 @@ def first_positions(codes: IntArray, count: int) -> IntArray:
     return first
 
 
-def read_labels(sequence: Any) -> tuple[IntArray, tuple[Label, ...]]:
+def factorize_labels(sequence: Any) -> tuple[IntArray, tuple[Label, ...]]:
     """Return codes and distinct labels, refusing what cannot be a label by its position."""
     codes, distinct = factorize(sequence)
     labels: list[Label] = []
@@ -216,7 +216,7 @@ def _read_cell(value: Any, position: int) -> Label:
     if _is_missing(value):
         raise _missing(position)
     with suppress(InvalidInputError):
-        return read_label(value, "A cell")
+        return parse_label(value, "A cell")
     raise _no_label(position)
 
 
@@ -234,13 +234,13 @@ def encode(sequence: Any, states: tuple[Label, ...]) -> IntArray:
         position = int(np.argmax(translation[codes] < 0))
         if _is_missing(distinct[codes[position]]):
             raise _missing(position + 1)
-        raise unknown_state(position + 1, states)
+        raise unknown_state_error(position + 1, states)
     if np.array_equal(translation, np.arange(len(translation))):
         return codes.copy()
     return translation[codes]
 
 
-def unknown_state(position: int, states: tuple[Label, ...]) -> InvalidInputError:
+def unknown_state_error(position: int, states: tuple[Label, ...]) -> InvalidInputError:
     """Return the error of a cell that is no state of the belief."""
     return InvalidInputError(
         f"Position {position} holds none of the belief's states, which are {show_labels(states)}."

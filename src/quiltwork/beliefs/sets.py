@@ -17,7 +17,7 @@ from quiltwork.beliefs.dated import DatedChain
 from quiltwork.beliefs.documents import field
 from quiltwork.beliefs.gaussian import Gaussian, GaussianSeries
 from quiltwork.beliefs.gaussian_rows import GaussianRows
-from quiltwork.beliefs.grids import Grid, differing
+from quiltwork.beliefs.grids import Grid, grid_difference
 from quiltwork.beliefs.hidden import HiddenChain
 from quiltwork.beliefs.network import Network
 from quiltwork.beliefs.states import show_labels
@@ -88,7 +88,7 @@ def _check_same(members: tuple[Belief, ...], what: str, shown: Callable[[Any], s
 def _check_same_grid(members: tuple[Belief, ...]) -> None:
     known: Grid | None = None
     for position, belief in enumerate(members, start=1):
-        if words := differing(known, belief.grid):
+        if words := grid_difference(known, belief.grid):
             raise InvalidInputError(
                 f"Belief {position} was made for {words[1]}, another before it for {words[0]}; "
                 "give beliefs about the same time points and states."

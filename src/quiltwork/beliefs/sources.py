@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.beliefs.matrices import FloatArray
-from quiltwork.beliefs.origins import codes_of, origin_of, owner, resolved
+from quiltwork.beliefs.origins import codes_behind, memory_owner, origin_of, real_path
 from quiltwork.errors import InvalidInputError
 
 
@@ -70,7 +70,7 @@ class Memory:
             if array is None:
                 things[id(sequence)] = _keeper(sequence)
             else:
-                arrays.append((_stretch(array), weakref.ref(owner(array))))
+                arrays.append((_stretch(array), weakref.ref(memory_owner(array))))
         return cls(tuple(sorted(arrays, key=lambda one: one[0].first)), things)
 
     def holds(self, sequence: Any) -> bool:
@@ -99,7 +99,7 @@ def _array(sequence: Any) -> NDArray[Any] | None:
 
     For what was read as codes, and for labels made of codes, it is these.
     """
-    if (codes := codes_of(sequence)) is not None:
+    if (codes := codes_behind(sequence)) is not None:
         return codes if codes.size else None
     if isinstance(getattr(sequence, "dtype", None), np.dtype) and hasattr(sequence, "to_numpy"):
         sequence = sequence.to_numpy()
@@ -148,7 +148,7 @@ class Sources:
     def include(self, sequence: Any) -> bool:
         """Return whether a sequence, or the file at a path, is one of the sources."""
         if isinstance(sequence, (str, os.PathLike)):
-            return self._has_file(resolved(sequence))
+            return self._has_file(real_path(sequence))
         origin = origin_of(sequence)
         if origin is not None and self._has_file(origin.path):
             return True
@@ -176,7 +176,7 @@ class Sources:
         object.__setattr__(self, "memory", Memory())
 
 
-NOWHERE = Sources()
+NO_SOURCES = Sources()
 """Of beliefs that were not fitted."""
 
 

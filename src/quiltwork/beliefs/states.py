@@ -19,10 +19,10 @@ from quiltwork.errors import InvalidInputError
 Label: TypeAlias = "str | int | float | bool | tuple[Label, ...] | None"
 
 
-def read_label(value: Any, where: str) -> Label:
+def parse_label(value: Any, where: str) -> Label:
     """Return `value` as a plain Python label; NumPy scalars lose their wrapping.
 
-    >>> read_label(np.int64(3), "State 1")
+    >>> parse_label(np.int64(3), "State 1")
     3
     """
     if isinstance(value, np.generic):
@@ -43,18 +43,18 @@ def read_label(value: Any, where: str) -> Label:
             raise InvalidInputError(f"{where} is {value!r}, which is not valid Unicode text.")
         return str.__str__(value)
     if isinstance(value, tuple):
-        return tuple(read_label(part, where) for part in value)
+        return tuple(parse_label(part, where) for part in value)
     raise InvalidInputError(
         f"{where} is {value!r} of type {type(value).__name__}; a label is a str, int, float, "
         "bool, None or a tuple of them."
     )
 
 
-def read_states(states: Iterable[Any] | None, size: int) -> tuple[Label, ...]:
+def parse_states(states: Iterable[Any] | None, size: int) -> tuple[Label, ...]:
     """Return `size` distinct labels; None stands for 0..size−1."""
     if states is None:
         return tuple(range(size))
-    labels = list_states(states)
+    labels = distinct_labels(states)
     if len(labels) != size:
         raise InvalidInputError(
             f"There are {len(labels)} states for {size} rows of the transition matrix; "
@@ -63,12 +63,12 @@ def read_states(states: Iterable[Any] | None, size: int) -> tuple[Label, ...]:
     return labels
 
 
-def list_states(states: Iterable[Any]) -> tuple[Label, ...]:
+def distinct_labels(states: Iterable[Any]) -> tuple[Label, ...]:
     """Return distinct labels, at least one, in the order given."""
     if isinstance(states, Set):
         raise InvalidInputError("states must be a list, not a set: their order counts.")
     given = listed(states, "states")
-    labels = tuple(read_label(value, f"State {i}") for i, value in enumerate(given, start=1))
+    labels = tuple(parse_label(value, f"State {i}") for i, value in enumerate(given, start=1))
     if not labels:
         raise InvalidInputError("states is empty; list the states, or leave it out.")
     _check_distinct(labels)

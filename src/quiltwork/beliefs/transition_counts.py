@@ -10,8 +10,8 @@ import numpy as np
 
 from quiltwork.beliefs.grids import Grid
 from quiltwork.beliefs.matrices import FloatArray, IntArray
-from quiltwork.beliefs.sequences import position_of, read_labels
-from quiltwork.beliefs.states import Label, list_states, show_labels, sorted_labels
+from quiltwork.beliefs.sequences import factorize_labels, position_of
+from quiltwork.beliefs.states import Label, distinct_labels, show_labels, sorted_labels
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import to_fraction
 
@@ -20,7 +20,7 @@ _MOST_STATES = 1000
 
 
 @dataclass(frozen=True, eq=False)
-class Tally:
+class TransitionCounts:
     """What fitting needs of the data: transitions and first states."""
 
     transitions: IntArray
@@ -28,16 +28,20 @@ class Tally:
     states: tuple[Label, ...]
 
 
-def tally(sequences: Sequence[Any], states: Iterable[Any] | None, grid: Grid | None) -> Tally:
+def count_transitions(
+    sequences: Sequence[Any], states: Iterable[Any] | None, grid: Grid | None
+) -> TransitionCounts:
     """Count transitions within each sequence; none across sequences. O(total length + k²).
 
     Without `states` they are those of the grid, then the labels found, sorted; None in the data
     is refused if it is not declared, since it may be a gap.
     """
-    return tally_paths(*read_paths(sequences, states, grid))
+    return count_path_transitions(*encode_paths(sequences, states, grid))
 
 
-def tally_paths(paths: Sequence[IntArray], labels: tuple[Label, ...]) -> Tally:
+def count_path_transitions(
+    paths: Sequence[IntArray], labels: tuple[Label, ...]
+) -> TransitionCounts:
     """Count transitions within each path of state indices."""
     size = len(labels)
     transitions = np.zeros(size * size, dtype=np.int64)
@@ -45,16 +49,16 @@ def tally_paths(paths: Sequence[IntArray], labels: tuple[Label, ...]) -> Tally:
     for path in paths:
         transitions += np.bincount(path[:-1] * size + path[1:], minlength=size * size)
         starts[path[0]] += 1
-    return Tally(transitions.reshape(size, size), starts, labels)
+    return TransitionCounts(transitions.reshape(size, size), starts, labels)
 
 
-def read_paths(
+def encode_paths(
     sequences: Sequence[Any], states: Iterable[Any] | None, grid: Grid | None
 ) -> tuple[list[IntArray], tuple[Label, ...]]:
-    """Return the sequences as state indices, and the states; see `tally`."""
+    """Return the sequences as state indices, and the states; see `count_transitions`."""
     pieces = [_read(piece, where) for where, piece in _numbered(sequences)]
     public = () if grid is None or grid.labels is None else grid.labels
-    labels = _found(pieces, public) if states is None else list_states(states)
+    labels = _found(pieces, public) if states is None else distinct_labels(states)
     if len(labels) > _MOST_STATES:
         raise InvalidInputError(
             f"The data have {len(labels):,} different states, and a belief about more than "
@@ -83,7 +87,7 @@ def _numbered(sequences: Sequence[Any]) -> list[tuple[str, Any]]:
 
 def _read(piece: Any, where: str) -> tuple[str, IntArray, tuple[Label, ...]]:
     try:
-        return where, *read_labels(piece)
+        return where, *factorize_labels(piece)
     except InvalidInputError as error:
         raise InvalidInputError(f"{where}{error}") from None
 
@@ -102,9 +106,9 @@ def _found(
     return public + sorted_labels(found.difference(public))
 
 
-def smoothed_rows(counted: Tally, smoothing: object) -> FloatArray:
+def smoothed_rows(counted: TransitionCounts, smoothing: object) -> FloatArray:
     """Return (count + smoothing)/(row total + k·smoothing); a row never left becomes uniform."""
-    amount = read_smoothing(smoothing)
+    amount = parse_smoothing(smoothing)
     weights = counted.transitions + amount
     totals = weights.sum(axis=1, keepdims=True)
     for row in np.flatnonzero(totals == 0)[:1]:
@@ -116,13 +120,13 @@ def smoothed_rows(counted: Tally, smoothing: object) -> FloatArray:
     return np.asarray(weights / totals)
 
 
-def smoothed_start(counted: Tally, smoothing: object) -> FloatArray:
+def smoothed_start(counted: TransitionCounts, smoothing: object) -> FloatArray:
     """Return the smoothed frequencies of the first states."""
-    weights = counted.starts + read_smoothing(smoothing)
+    weights = counted.starts + parse_smoothing(smoothing)
     return np.asarray(weights / weights.sum())
 
 
-def read_smoothing(smoothing: object) -> float:
+def parse_smoothing(smoothing: object) -> float:
     """Return what is added to counts."""
     amount = to_fraction(smoothing, "smoothing")
     if not 0 <= amount <= _LARGEST_SMOOTHING:

@@ -25,7 +25,7 @@ EPOCH = datetime(1970, 1, 1)
 _QUARTER = 900
 
 
-def read_zone(name: str | None) -> ZoneInfo | None:
+def parse_zone(name: str | None) -> ZoneInfo | None:
     """Return a time zone by its name."""
     if name is None:
         return None

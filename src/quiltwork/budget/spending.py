@@ -34,7 +34,7 @@ from quiltwork.exact import (
     to_fraction,
 )
 from quiltwork.queries import Query
-from quiltwork.queries.query import read_query
+from quiltwork.queries.query import parse_query
 
 Composition: TypeAlias = Literal["levels", "squares", "general", "nothing"]
 """By which theorem a release may be combined with others.
@@ -208,7 +208,7 @@ class Spending:
         Fraction(1, 4)
         """
         sigma = positive_fraction(scale, "scale")
-        start, stop = read_query(query).window(integer(length, "length", 1))
+        start, stop = parse_query(query).window(integer(length, "length", 1))
         level = None if epsilon is None else positive_fraction(epsilon, "epsilon")
         point, pair, once = query.sensitivity
         return cls(

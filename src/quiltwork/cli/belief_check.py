@@ -51,14 +51,14 @@ def check(
     it would leak if the belief that fits best were true. Several files make a set.
     """
     check_targets(None, html, plot)
-    from quiltwork.beliefs.goodness_of_fit import refuse_incomparable
+    from quiltwork.beliefs.goodness_of_fit import require_comparable
     from quiltwork.influence.diagnostic_charts import check_charts
     from quiltwork.influence.diagnostics import check_belief
     from quiltwork.report.figures import write_figure
 
     beliefs = read_beliefs(belief)
     for one in beliefs:  # before a file is read as theirs
-        refuse_incomparable(one)
+        require_comparable(one)
     series = read(file, reading.completed(belief, file), beliefs=beliefs)
     with progress(1, "Checking") as bar:
         found = check_belief(beliefs, series.data, length=length, epsilon=epsilon, grid=series.grid)

@@ -80,7 +80,7 @@ def make(
     check_targets(output, None, plot)
     from quiltwork.beliefs import Grid
     from quiltwork.beliefs.elicited import around, chain_from_stays, reasons
-    from quiltwork.beliefs.grids import seconds_of
+    from quiltwork.beliefs.grids import parse_duration
     from quiltwork.influence.diagnostic_charts import caution_chart
     from quiltwork.influence.diagnostics import DISTANCES, noise_by_distance
     from quiltwork.report.figures import write_figure
@@ -90,7 +90,7 @@ def make(
         states, "--states", "Which states are there", lambda text: as_labels(split_list(text))
     )
     every = _step(every, lasting)
-    grid = None if every is None else Grid(step=seconds_of(every))
+    grid = None if every is None else Grid(step=parse_duration(every))
     stays = _stays(lasting, named, every)
     chain = chain_from_stays(named, stays, _followers(to, named), grid)
     if sure is None:
@@ -118,13 +118,13 @@ def _answer(given: str | None, option: str, question: str, read: Callable[[str],
 
 def _step(every: str | None, lasting: str | None) -> str | None:
     """Ask how long a time point is where stays will be asked for; nothing may be known of it."""
-    from quiltwork.beliefs.grids import seconds_of
+    from quiltwork.beliefs.grids import parse_duration
 
     if every is not None or lasting is not None or not sys.stdin.isatty():
         return every
 
     def read(text: str) -> str | None:
-        return text if text and seconds_of(text) else None
+        return text if text and parse_duration(text) else None
 
     question = "How long is one time point, such as 1min (leave empty if it has no length)"
     return prompted(question, read, default="")
@@ -147,7 +147,7 @@ def _stays(lasting: str | None, states: Sequence[Label], every: str | None) -> l
 
 
 def _points(text: str, every: str | None) -> Fraction:
-    from quiltwork.beliefs.grids import seconds_of
+    from quiltwork.beliefs.grids import parse_duration
 
     if not text[-1:].isalpha():
         return exact_number(text)
@@ -155,7 +155,7 @@ def _points(text: str, every: str | None) -> Fraction:
         raise InvalidInputError(
             f"How many time points are {text}? Say how long one is, for example --every 1min."
         )
-    return Fraction(seconds_of(text), seconds_of(every))
+    return Fraction(parse_duration(text), parse_duration(every))
 
 
 def _followers(to: tuple[str, ...], states: Sequence[Label]) -> dict[Any, dict[Any, Fraction]]:

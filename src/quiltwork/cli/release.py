@@ -249,9 +249,9 @@ def _preview(
     coded = list(series.data.coded.values())
     foreseen_beliefs = beliefs
     if not debit:
-        from quiltwork.beliefs.cyclic import placed
+        from quiltwork.beliefs.cyclic import align_to_starts
 
-        foreseen_beliefs = placed(beliefs, coded)
+        foreseen_beliefs = align_to_starts(beliefs, coded)
     elif not persons:
         options["pairs"] = debit["ledger"].status(debit["dataset"]).pairs
     if apart:

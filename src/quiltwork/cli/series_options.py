@@ -296,7 +296,7 @@ def read_episode(text: str | None, beliefs: Sequence[Belief], every: str | None 
     >>> read_episode("18", []), read_episode("3h", [], every="10min"), read_episode(None, [])
     (18, 18, 1)
     """
-    from quiltwork.beliefs.grids import seconds_of
+    from quiltwork.beliefs.grids import parse_duration
 
     if text is None or text == "moment":
         return 1
@@ -307,10 +307,10 @@ def read_episode(text: str | None, beliefs: Sequence[Belief], every: str | None 
         )
     if text.strip().isdecimal():
         return integer(int(text), "--protect", 1)
-    seconds = seconds_of(text)
+    seconds = parse_duration(text)
     steps = {belief.grid.step for belief in beliefs if belief.grid is not None} - {None}
     if every is not None:
-        steps = {seconds_of(every)}
+        steps = {parse_duration(every)}
     if len(steps) != 1:
         raise InvalidInputError(
             f"How many time points are {text}? The belief does not say how long a step is; give "

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast, overload
 import numpy as np
 
 from quiltwork.beliefs import Belief, Label, as_beliefs
-from quiltwork.beliefs.secrets import pairs_to_json, read_pairs
+from quiltwork.beliefs.secrets import pairs_to_json, parse_pairs
 from quiltwork.errors import InvalidInputError, QuiltworkWarning, UnsupportedError
 from quiltwork.exact import Number, float_up, integer, positive_fraction, privacy_level, shortened
 from quiltwork.influence.belief_bound import BeliefBound, CalibrationProblem
@@ -353,7 +353,7 @@ def calibrate(
     if method is not None and not (isinstance(method, str) and method in METHODS):
         known = ", ".join((*METHODS, "optimal-scale"))
         raise InvalidInputError(f"method is {shortened(method)}; choose one of {known}, or None.")
-    secret_pairs = read_pairs(pairs, as_beliefs(beliefs), integer(episode, "episode", 1))
+    secret_pairs = parse_pairs(pairs, as_beliefs(beliefs), integer(episode, "episode", 1))
     bounds = bounds_for(beliefs, length, method, secret_pairs)
     points = bounds[0].length
     members = [bound.belief for bound in bounds]

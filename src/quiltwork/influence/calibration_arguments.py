@@ -13,7 +13,7 @@ import numpy as np
 
 from quiltwork.arguments import choice, listed
 from quiltwork.beliefs import Belief, Gaussian, as_beliefs
-from quiltwork.beliefs.secrets import SecretPairs, read_secrets
+from quiltwork.beliefs.secrets import SecretPairs, parse_secrets
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import integer, proper_fraction, shortened
 from quiltwork.influence.belief_bound import BeliefBound, CalibrationProblem
@@ -202,6 +202,6 @@ def as_problem(
     Raises:
         InvalidInputError: for an invalid query, secrets or episode.
     """
-    nodes = read_secrets(secrets, length)
+    nodes = parse_secrets(secrets, length)
     nodes_per_secret = integer(episode, "episode", 1)
     return CalibrationProblem(query, length, nodes, min(nodes_per_secret, len(nodes)), pairs)

@@ -30,7 +30,7 @@ from quiltwork.beliefs import (
     as_beliefs,
     candidates,
 )
-from quiltwork.beliefs.alternatives import judged, nats_allowed
+from quiltwork.beliefs.alternatives import evaluate_candidates, nats_allowed
 from quiltwork.beliefs.documents import labels_to_json
 from quiltwork.beliefs.elicited import around
 from quiltwork.beliefs.gaps import recorded_runs
@@ -39,14 +39,14 @@ from quiltwork.beliefs.goodness_of_fit import (
     Sample,
     Stays,
     compare,
-    read_sample,
-    refuse_incomparable,
+    parse_sample,
+    require_comparable,
 )
 from quiltwork.beliefs.grids import Grid, duration
 from quiltwork.beliefs.matrices import FloatArray
-from quiltwork.beliefs.origins import by_position, parts_by_clock
+from quiltwork.beliefs.origins import ignore_clock_changes, split_at_clock_changes
 from quiltwork.beliefs.sequences import split_sequences
-from quiltwork.beliefs.transition_counts import Tally, smoothed_rows, tally
+from quiltwork.beliefs.transition_counts import TransitionCounts, count_transitions, smoothed_rows
 from quiltwork.errors import InvalidInputError, QuiltworkError
 from quiltwork.exact import Number, float_up, integer, percent, privacy_level, to_fraction
 from quiltwork.influence.calibration import Calibration, calibrate
@@ -239,8 +239,8 @@ def check_belief(
     members = as_beliefs(beliefs)
     level = privacy_level(epsilon, "epsilon")
     for belief in members:
-        refuse_incomparable(belief)
-    sample = read_sample(sequences, members[0], grid)
+        require_comparable(belief)
+    sample = parse_sample(sequences, members[0], grid)
     points = _length(sample) if length is None else integer(length, "length", 1, _LONGEST)
     comparisons = tuple(compare(belief, sample) for belief in members)
     fits = tuple(candidates(sequences, states=sample.states, grid=grid))
@@ -522,11 +522,11 @@ def fit_warnings(
     """
     members = as_beliefs(beliefs)
     pieces = split_sequences(sequences)
-    counted = tally(recorded_runs(pieces), members[0].states, members[0].grid)
+    counted = count_transitions(recorded_runs(pieces), members[0].states, members[0].grid)
     length = max(map(len, pieces))
     options = {"states": members[0].states, "period": period}  # what is scored is always smoothed
     options["smoothing"] = max(to_fraction(smoothing, "smoothing"), Fraction(1, 2))
-    fits, untried = judged(sequences, **options)
+    fits, untried = evaluate_candidates(sequences, **options)
     sentences = _few_steps(counted)
     if len(members) == 1:
         sentences += _ruled_out(members[0], fits, int(counted.transitions.sum()))
@@ -545,7 +545,7 @@ def _without_days(members: Sequence[Belief], pieces: Sequence[Any], length: int)
     """Say what it costs that no belief about the time of day could be fitted."""
     try:
         for piece in pieces:
-            parts_by_clock(piece)
+            split_at_clock_changes(piece)
     except InvalidInputError:
         pass
     else:
@@ -555,7 +555,7 @@ def _without_days(members: Sequence[Belief], pieces: Sequence[Any], length: int)
     remedy = "without the time zone (--timezone none) time points are those that clocks show."
     try:
         day = CyclicChain.fit(
-            recorded_runs(map(by_position, pieces)), "day", 0.5, members[0].states
+            recorded_runs(map(ignore_clock_changes, pieces)), "day", 0.5, members[0].states
         )
     except QuiltworkError:
         return [start + remedy]
@@ -567,7 +567,7 @@ def _without_days(members: Sequence[Belief], pieces: Sequence[Any], length: int)
     ]
 
 
-def _few_steps(counted: Tally) -> list[str]:
+def _few_steps(counted: TransitionCounts) -> list[str]:
     """Warn of fewer than ten steps per state."""
     size, steps = len(counted.states), int(counted.transitions.sum())
     if steps >= _FEW_STEPS * size:
@@ -629,7 +629,7 @@ def _enumerated(numbers: list[float]) -> str:
     return f"{', '.join(shown[:-1])} and {shown[-1]}"
 
 
-def _wide(box: ChainBox, counted: Tally, length: int) -> list[str]:
+def _wide(box: ChainBox, counted: TransitionCounts, length: int) -> list[str]:
     """Say what would help if a box needs far more noise than the chain in its middle."""
     scale, most = fit_price(box, length).scale, 2 * length
     plain = fit_price(MarkovChain(smoothed_rows(counted, 0.5)), length).scale
@@ -651,7 +651,7 @@ def _wide(box: ChainBox, counted: Tally, length: int) -> list[str]:
     ]
 
 
-def _merging(counted: Tally, length: int, box_scale: float) -> str:
+def _merging(counted: TransitionCounts, length: int, box_scale: float) -> str:
     """Say how much noise a box of fewer states would need, with all rare states merged."""
     by_frequency = np.argsort(-counted.transitions.sum(axis=1), kind="stable")
     options = []

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from quiltwork.beliefs.states import Label, list_states
+from quiltwork.beliefs.states import Label, distinct_labels
 from quiltwork.exact import Number
 from quiltwork.queries.cells import Count, Frequencies, Histogram, MostCommon, Top, Transitions
 from quiltwork.queries.custom import CustomQuery, Function
@@ -205,4 +205,4 @@ def custom(
 
 
 def _listed(labels: Iterable[Any] | None) -> tuple[Label, ...] | None:
-    return None if labels is None else list_states(labels)
+    return None if labels is None else distinct_labels(labels)

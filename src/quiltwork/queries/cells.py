@@ -17,7 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from quiltwork.beliefs.documents import labels_to_json
-from quiltwork.beliefs.states import Label, list_states, read_label, show_labels
+from quiltwork.beliefs.states import Label, distinct_labels, parse_label, show_labels
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer
 from quiltwork.queries.query import (
@@ -40,7 +40,7 @@ class Count(Query):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        object.__setattr__(self, "state", read_label(self.state, "The state to count"))
+        object.__setattr__(self, "state", parse_label(self.state, "The state to count"))
 
     @property
     def sensitivity(self) -> Sensitivity:
@@ -90,7 +90,7 @@ class OverStates(Query):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.states is not None:
-            object.__setattr__(self, "states", list_states(self.states))
+            object.__setattr__(self, "states", distinct_labels(self.states))
 
     def check(self, states: States) -> None:
         """Raise InvalidInputError for states other than those declared in the query."""

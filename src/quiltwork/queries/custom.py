@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from quiltwork.beliefs.documents import labels_to_json
 from quiltwork.beliefs.sequences import label_array
-from quiltwork.beliefs.states import Label, list_states
+from quiltwork.beliefs.states import Label, distinct_labels
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import positive_fraction, shortened
 from quiltwork.queries.query import IntArray, Integers, Query, Sensitivity, States
@@ -63,7 +63,7 @@ class CustomQuery(Query):
             if not isinstance(text, str):
                 raise InvalidInputError(f"A query's name and version are text, not {text!r}.")
         if self.labels is not None:
-            object.__setattr__(self, "labels", list_states(self.labels))
+            object.__setattr__(self, "labels", distinct_labels(self.labels))
 
     @property
     def step(self) -> Fraction:

@@ -17,8 +17,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from quiltwork.beliefs.grids import seconds_of
-from quiltwork.beliefs.zones import local_seconds, read_zone
+from quiltwork.beliefs.grids import parse_duration
+from quiltwork.beliefs.zones import local_seconds, parse_zone
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer, shortened
 from quiltwork.queries.cells import Count, Histogram
@@ -53,10 +53,10 @@ class ByHour(Histogram):
         super().__post_init__()
         if self.step is not None:
             step: Any = self.step
-            step = seconds_of(step) if isinstance(step, str) else step
+            step = parse_duration(step) if isinstance(step, str) else step
             object.__setattr__(self, "step", integer(step, "step", 1, _HOUR))
         if self.zone is not None:
-            read_zone(self.zone)
+            parse_zone(self.zone)
             integer(self.begins, "begins", -_FAR, _FAR)
         elif self.begins is not None:
             object.__setattr__(self, "begins", _seconds_after_midnight(self.begins))
@@ -67,7 +67,7 @@ class ByHour(Histogram):
         positions = self.part(np.arange(len(codes)))
         seconds = (self.begins or 0) + positions * self.step_seconds
         in_cells = part < size
-        if (zone := read_zone(self.zone)) is not None:
+        if (zone := parse_zone(self.zone)) is not None:
             seconds = local_seconds(seconds, zone)
         hours = seconds // _HOUR % HOURS
         return counts_of((hours * size + part)[in_cells], HOURS * size)

@@ -18,7 +18,7 @@ from quiltwork.queries.cells import Count, Frequencies, Histogram, MostCommon, T
 from quiltwork.queries.custom import CustomQuery
 from quiltwork.queries.days import ByHour, TimePerDay
 from quiltwork.queries.numbers import Mean, NumericMean, NumericSum, Sum
-from quiltwork.queries.query import Query, read_query
+from quiltwork.queries.query import Query, parse_query
 
 _COMMON = ("kind", "window", "runs")
 """Fields that are not arguments of the query's class."""
@@ -31,7 +31,7 @@ def to_document(query: Query) -> dict[str, Any]:
     >>> to_document(queries.count("walk").on(3, 9))
     {'kind': 'count', 'state': 'walk', 'window': [3, 9]}
     """
-    read_query(query)
+    parse_query(query)
     whole = query.start == 1 and query.stop is None
     window: dict[str, Any] = {} if whole else {"window": [query.start, query.stop]}
     if query.runs:

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from quiltwork.beliefs.sequences import label_array
-from quiltwork.beliefs.states import Label, list_states
+from quiltwork.beliefs.states import Label, distinct_labels
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer
 from quiltwork.queries.custom import CustomQuery, real_numbers
@@ -78,7 +78,7 @@ def check_lipschitz(
             f"Only custom queries declare a Lipschitz constant, not {type(query).__name__}."
         )
     query.check(())
-    labels = list_states(states)
+    labels = distinct_labels(states)
     if len(labels) < 2:
         raise InvalidInputError("Give at least two states; with one, no point can change.")
     start, stop = query.window(integer(length, "length", 1, _MOST))

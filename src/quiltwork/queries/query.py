@@ -310,7 +310,7 @@ def counts_of(codes: IntArray, size: int) -> IntArray:
     return np.bincount(codes, minlength=size)[:size].astype(np.int64, copy=False)
 
 
-def read_query(value: Any) -> Query:
+def parse_query(value: Any) -> Query:
     """Return an argument that must be a query."""
     if isinstance(value, Query):
         return value

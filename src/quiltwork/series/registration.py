@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from quiltwork import files
-from quiltwork.beliefs.cyclic import refuse_misplaced
+from quiltwork.beliefs.cyclic import require_aligned
 from quiltwork.budget.payment import read_payer
 from quiltwork.budget.people import PEOPLE
 from quiltwork.delimited import DialectOptions, rows_of_width, with_csv
@@ -74,7 +74,7 @@ def register_series(
             f"{status.length:,}; extend the dataset first."
         )
     validated = read_source(series.data, beliefs, None)
-    refuse_misplaced(beliefs, validated.given)
+    require_aligned(beliefs, validated.given)
     encode_cells(validated, beliefs, histogram())
     pattern = with_pattern(mark, series.data.coded.values())
     ledger.register(dataset, f"{pattern} {_reading_text(value, options)}")

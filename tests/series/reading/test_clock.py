@@ -12,8 +12,8 @@ import pytest
 import quiltwork as qw
 from quiltwork import MarkovChain, queries, release
 from quiltwork.beliefs import CyclicChain, candidates
-from quiltwork.beliefs.cyclic import placed
-from quiltwork.beliefs.origins import start_of
+from quiltwork.beliefs.cyclic import align_to_starts
+from quiltwork.beliefs.origins import local_start
 from quiltwork.beliefs.zones import local_seconds, utc_seconds
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.influence import fit_warnings
@@ -330,7 +330,7 @@ def test_what_does_not_go_together_is_refused(tmp_path):
     assert read_series(path, "s", **berlin).points == 2
     path.write_text("t,s\n2026-03-29T01:00,a\n2026-03-29T03:00,b\n2026-03-29T04:00,b\n")
     changed = read_series(path, "s", **berlin)
-    for question in (qw.release, lambda data, *rest: placed([daily], [data])):
+    for question in (qw.release, lambda data, *rest: align_to_starts([daily], [data])):
         with pytest.raises(InvalidInputError, match="says when its phase 0 is"):
             question(changed.data.coded[None], qw.queries.histogram(), daily)
 
@@ -378,10 +378,10 @@ def test_phases_of_a_day_are_those_of_the_clock(tmp_path, zone):
     ]
     path.write_text("\n".join(["t,s", *hours]))
     read = read_series(path, "s", time="t", timezone=zone)
-    assert start_of(read.data[None]) == start_of(read.data.coded[None])
-    assert start_of(read.data[None]) % 86400 == 0
+    assert local_start(read.data[None]) == local_start(read.data.coded[None])
+    assert local_start(read.data[None]) % 86400 == 0
     later = read_series(path, "s", time="t", timezone=zone).data[None][6:]
-    assert start_of(later) % 86400 == 6 * 3600
+    assert local_start(later) % 86400 == 6 * 3600
 
 
 @pytest.mark.parametrize("zone", [None, "Europe/Berlin"])

@@ -11,7 +11,7 @@ import pytest
 import quiltwork as qw
 from quiltwork import queries
 from quiltwork.beliefs import CyclicChain, DatedChain, candidates
-from quiltwork.beliefs.cyclic import placed
+from quiltwork.beliefs.cyclic import align_to_starts
 from quiltwork.cli.boundary import run
 from quiltwork.errors import InvalidInputError
 from quiltwork.influence.diagnostics import fit_price
@@ -42,7 +42,7 @@ def test_a_year_of_a_fleet_takes_the_noise_of_its_worst_begin():
     months = [f"2026-{month:02d}-01" for month in (1, 3, 5, 8, 10, 12)]
     fleet = read(*(home(month, 365, seed) for seed, month in enumerate(months)))
     sequences = list(fleet.data.coded.values())
-    members = placed([PUBLIC], sequences)
+    members = align_to_starts([PUBLIC], sequences)
     assert [type(one) for one in members] == [DatedChain] * 6
     assert len({tuple(one.phases(8760)) for one in members}) == 6
     together = qw.release(fleet.data, HIST, PUBLIC)
@@ -51,15 +51,15 @@ def test_a_year_of_a_fleet_takes_the_noise_of_its_worst_begin():
     assert together.scale < 1.2 * qw.calibrate(PUBLIC, 8760, 1.0, query=HIST).scale
     assert together.subjects == 6
     same = read(home("2026-01-01", 365, 3), home("2026-01-01", 365, 4))
-    assert len(placed([PUBLIC], same.data.coded.values())) == 1
+    assert len(align_to_starts([PUBLIC], same.data.coded.values())) == 1
 
 
 def test_series_without_a_change_stay_with_the_cycle():
     winter = read(home("2026-01-05", 20))
-    (belief,) = placed([PUBLIC], winter.data.coded.values())
+    (belief,) = align_to_starts([PUBLIC], winter.data.coded.values())
     assert belief == PUBLIC
     both = read(home("2026-01-05", 20), home("2026-03-20", 20))
-    kinds = [type(one) for one in placed([PUBLIC], both.data.coded.values())]
+    kinds = [type(one) for one in align_to_starts([PUBLIC], both.data.coded.values())]
     assert kinds == [CyclicChain, DatedChain]
     assert qw.release(both.data, HIST, PUBLIC).subjects == 2
 
@@ -70,7 +70,7 @@ def test_a_ledger_keeps_the_begin_and_the_changes(tmp_path):
     rows.to_csv(path, index=False)
     options = {"time": "t", "every": "1h"}
     own = read_series(path, "s", **options, timezone=ZONE)
-    (dated,) = placed([PUBLIC], own.data.coded.values())
+    (dated,) = align_to_starts([PUBLIC], own.data.coded.values())
     with qw.Ledger.open(f"sqlite:///{tmp_path}/b.db") as ledger:
         ledger.create("cycle", PUBLIC, 1440, budget=5)
         with pytest.raises(
@@ -141,7 +141,7 @@ def test_files_of_beliefs_are_turned_to_moments_for_ledgers(typed, tmp_path):
 
 
 def test_previews_monitors_and_plans_follow_the_clock():
-    (dated,) = placed([PUBLIC], read(home("2026-03-01", 60)).data.coded.values())
+    (dated,) = align_to_starts([PUBLIC], read(home("2026-03-01", 60)).data.coded.values())
     seen = preview(HIST, dated, length=1440)
     assert seen.scale == qw.release(read(home("2026-03-01", 60)).data, HIST, PUBLIC).scale
     watched = qw.monitor(dated, [0.05] * 200)
@@ -163,7 +163,7 @@ def test_a_household_of_a_year_takes_about_what_it_takes_without_a_zone(shared_f
         found = {one.name: one for one in candidates(series.data)}
         assert found["time of day"].plausible
         assert not found["durations"].plausible
-        members = placed([found["time of day"].belief], series.data.coded.values())
+        members = align_to_starts([found["time of day"].belief], series.data.coded.values())
         scales[zone] = max(fit_price(one, 24 * 366).scale for one in members)
         others = fit_price(found["durations"].belief, 24 * 366).scale
     assert scales[ZONE] <= 18

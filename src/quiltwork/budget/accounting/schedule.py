@@ -12,7 +12,7 @@ from quiltwork.arguments import instance, listed
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, integer, positive_fraction
 from quiltwork.queries import Query
-from quiltwork.queries.query import read_query
+from quiltwork.queries.query import parse_query
 
 _MOST = 20_000
 """Of queries in one plan, which takes seconds: half-hourly ones of a year are fewer."""
@@ -35,7 +35,7 @@ class Planned:
     weight: Fraction = Fraction(1)
 
     def __post_init__(self) -> None:
-        read_query(self.query)
+        parse_query(self.query)
         instance(self.kind, str, "kind")
         instance(self.label, str, "label")
         object.__setattr__(self, "weight", positive_fraction(self.weight, "weight"))
@@ -93,7 +93,7 @@ def repeated(
     """
     apart = None if step is None else integer(step, "step", 1)
     points, share = integer(length, "length", 1), positive_fraction(weight, "weight")
-    asked = read_query(query)
+    asked = parse_query(query)
     given = listed(every, "every") if isinstance(every, Iterable) else repeat(every)
     start, planned = 1, []
     for number, one in enumerate(given, start=1):

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from quiltwork.beliefs import Gaussian, as_beliefs
-from quiltwork.beliefs.secrets import SecretPairs, read_pairs
+from quiltwork.beliefs.secrets import SecretPairs, parse_pairs
 from quiltwork.budget.accounting.usage import Usage
 from quiltwork.budget.spending import Spending
 from quiltwork.caching import cached_property
@@ -61,7 +61,7 @@ class Secrets:
             UnsupportedError: for episodes of rows that are in no order.
         """
         stretch = integer(episode, "episode", 1)
-        apart = read_pairs(pairs, as_beliefs(beliefs), stretch)
+        apart = parse_pairs(pairs, as_beliefs(beliefs), stretch)
         seen = bounds_for(beliefs, length, None, apart)
         if stretch > 1 and any(one.belief.length is not None for one in seen):
             raise UnsupportedError(

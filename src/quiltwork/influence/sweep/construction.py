@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from quiltwork.beliefs import ChainBox, CyclicChain, DatedChain, HiddenChain, MarkovChain
-from quiltwork.beliefs.secrets import SecretPairs, kept_apart
+from quiltwork.beliefs.secrets import SecretPairs, secret_pair_matrix
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence.diameters import cycle_diameters, diameters
 from quiltwork.influence.sweep.horizon import SHORT
@@ -43,7 +43,7 @@ def sweep_of(
 def _(
     belief: MarkovChain, length: int, episode: int = 1, pairs: SecretPairs | None = None
 ) -> Sweep:
-    timeline = timeline_of(belief, length, secret_pairs=kept_apart(pairs, belief.states))
+    timeline = timeline_of(belief, length, secret_pairs=secret_pair_matrix(pairs, belief.states))
     return _swept(timeline, _contraction(belief, timeline), length, episode)
 
 
@@ -51,7 +51,7 @@ def _(
 def _(
     belief: HiddenChain, length: int, episode: int = 1, pairs: SecretPairs | None = None
 ) -> Sweep:
-    secret = kept_apart(pairs, belief.states)
+    secret = secret_pair_matrix(pairs, belief.states)
     timeline = timeline_of(belief.inner, length, np.asarray(belief.shown), secret)
     return _swept(timeline, _contraction(belief.inner, timeline), length, episode)
 
@@ -60,13 +60,13 @@ def _(
 def _(
     belief: CyclicChain, length: int, episode: int = 1, pairs: SecretPairs | None = None
 ) -> Sweep:
-    timeline = cyclic_timeline(belief, length, kept_apart(pairs, belief.states))
+    timeline = cyclic_timeline(belief, length, secret_pair_matrix(pairs, belief.states))
     return _swept(timeline, _contraction(belief, timeline), length, episode)
 
 
 @sweep_of.register(DatedChain)
 def _(belief: DatedChain, length: int, episode: int = 1, pairs: SecretPairs | None = None) -> Sweep:
-    timeline = dated_timeline(belief, length, kept_apart(pairs, belief.states))
+    timeline = dated_timeline(belief, length, secret_pair_matrix(pairs, belief.states))
     return _swept(timeline, _contraction(belief, timeline), length, episode)
 
 
@@ -100,7 +100,7 @@ def _only_coarse(timeline: Timeline, contraction: ContractionSide, length: int) 
 
 @sweep_of.register(ChainBox)
 def _(belief: ChainBox, length: int, episode: int = 1, pairs: SecretPairs | None = None) -> Sweep:
-    size, secret = belief.size, kept_apart(pairs, belief.states)
+    size, secret = belief.size, secret_pair_matrix(pairs, belief.states)
     nothing = np.empty((0, size), dtype=np.bool_)
     distinguishable = ~np.eye(size, dtype=np.bool_)
     timeline = Timeline(np.array([belief.upper]), None, nothing, None, 0.0, distinguishable, secret)

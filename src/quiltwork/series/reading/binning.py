@@ -18,12 +18,12 @@ from quiltwork.beliefs.grids import (
     Grid,
     Rule,
     check_labels,
-    differing,
     duration,
-    read_edges,
-    seconds_of,
+    grid_difference,
+    parse_duration,
+    parse_edges,
 )
-from quiltwork.beliefs.states import Label, list_states
+from quiltwork.beliefs.states import Label, distinct_labels
 from quiltwork.errors import InvalidInputError
 from quiltwork.wording import argument
 
@@ -50,8 +50,8 @@ class Bins:
             InvalidInputError: if edges are missing, not increasing or not finite, or labels do
                 not fit.
         """
-        numbers = read_edges(edges)
-        names = _interval_names(numbers) if labels is None else list_states(labels)
+        numbers = parse_edges(edges)
+        names = _interval_names(numbers) if labels is None else distinct_labels(labels)
         check_labels(numbers, names)
         return cls(numbers, names)
 
@@ -78,9 +78,9 @@ def requested_grid(
     """Return the grid that the arguments of `read_series` describe; bins win over states."""
     names = labels if labels is not None or edges is not None else states
     return Grid(
-        None if every is None else seconds_of(every),
-        None if edges is None else read_edges(edges),
-        None if names is None else list_states(names),
+        None if every is None else parse_duration(every),
+        None if edges is None else parse_edges(edges),
+        None if names is None else distinct_labels(names),
         rule,
     )
 
@@ -96,7 +96,7 @@ def agreed_grid(requested: Grid, members: Sequence[Belief], *, named: bool, time
     """
     grid = requested
     for belief in members:
-        if words := differing(belief.grid, requested):
+        if words := grid_difference(belief.grid, requested):
             raise InvalidInputError(
                 f"The belief was made for {words[0]}, and {words[1]} were asked for, about which "
                 "it says nothing. Leave that out to read the data on the belief's grid, or fit a "

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 
 import numpy as np
 
-from quiltwork.beliefs.zones import DAY, EPOCH, local_seconds, read_zone
+from quiltwork.beliefs.zones import DAY, EPOCH, local_seconds, parse_zone
 from quiltwork.errors import InvalidInputError
 
 _DAY = r"\d{4}(?:-\d\d(?:-\d\d)?)?"  # or month, or year
@@ -42,21 +42,21 @@ class Clock:
 
     def seconds(self, shown: datetime) -> int:
         """Return the seconds of the series when clocks show this, the first time they do."""
-        place = read_zone(self.zone)
+        place = parse_zone(self.zone)
         if self.local or place is None:
             return int((shown - EPOCH).total_seconds())
         return int(shown.replace(tzinfo=place).timestamp())
 
     def shown(self, seconds: int) -> datetime:
         """Return what clocks show; with an offset where the zone is known and times are in UTC."""
-        place = read_zone(self.zone)
+        place = parse_zone(self.zone)
         if self.local or place is None:
             return EPOCH + timedelta(seconds=seconds)
         return datetime.fromtimestamp(seconds, place)
 
     def written(self, seconds: int) -> str:
         """Return a moment in ISO 8601, with its offset where the zone is known."""
-        place = read_zone(self.zone)
+        place = parse_zone(self.zone)
         moment = self.shown(seconds)
         if place is not None and moment.tzinfo is None:
             moment = moment.replace(tzinfo=place)
@@ -137,7 +137,7 @@ class TimePoints:
         """Return the runs of time points that begin on such days, at such times of the clock."""
         chosen, opens, closes = _recurrence(text)
         shown = self.start + self.step * np.arange(self.count)
-        place = read_zone(self.clock.zone)
+        place = parse_zone(self.clock.zone)
         if place is not None and not self.clock.local:
             shown = local_seconds(shown, place)
         day, time = (shown // DAY + 3) % 7, shown % DAY  # the epoch began on a Thursday

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.arguments import hashable
-from quiltwork.beliefs.grids import seconds_of
+from quiltwork.beliefs.grids import parse_duration
 from quiltwork.beliefs.sequences import factorize, position_of
 from quiltwork.delimited import Dialect
 from quiltwork.errors import InvalidInputError
@@ -328,5 +328,5 @@ def _lasting(cell: Any) -> int | None:
     if clock := re.fullmatch(r"(\d+):(\d\d)(?::(\d\d))?", text):
         return 3600 * int(clock[1]) + 60 * int(clock[2]) + int(clock[3] or 0)
     with suppress(InvalidInputError):
-        return seconds_of(text)
+        return parse_duration(text)
     return None

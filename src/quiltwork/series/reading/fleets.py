@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from quiltwork import files
 from quiltwork.beliefs import as_beliefs
-from quiltwork.beliefs.origins import CodedSequence, CodedSequences, Origin, resolved
+from quiltwork.beliefs.origins import CodedSequence, CodedSequences, Origin, real_path
 from quiltwork.beliefs.sequences import encode
 from quiltwork.beliefs.states import Label
 from quiltwork.errors import InvalidInputError, UnsupportedError
@@ -161,7 +161,7 @@ def _together(read: Sequence[Series], source: Any, places: Any, task: _Task) -> 
     pause = next((one.pause for one in read if one.pause), None)
     warn_of_holes(replace(first, holes=holes, pause=pause), "error")
     sequences = [pair for one in read for pair in one.data.coded.items()]
-    origin = Origin(grid, resolved(source), len(sequences), first.clock.zone, first.clock.local)
+    origin = Origin(grid, real_path(source), len(sequences), first.clock.zone, first.clock.local)
     coded = {
         key: replace(one, origin=origin, start=one.start if len(grids) == 1 else None)
         for key, one in sequences

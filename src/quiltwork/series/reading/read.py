@@ -22,9 +22,9 @@ from quiltwork.beliefs import (
 )
 from quiltwork.beliefs.grids import Rule
 from quiltwork.beliefs.grids import duration as duration_words
-from quiltwork.beliefs.origins import CodedSequence, CodedSequences, Origin, resolved
-from quiltwork.beliefs.states import Label, list_states
-from quiltwork.beliefs.zones import read_zone
+from quiltwork.beliefs.origins import CodedSequence, CodedSequences, Origin, real_path
+from quiltwork.beliefs.states import Label, distinct_labels
+from quiltwork.beliefs.zones import parse_zone
 from quiltwork.delimited import DialectOptions
 from quiltwork.errors import InvalidInputError, QuiltworkWarning, UnsupportedError
 from quiltwork.series.reading.assembly import Paths, ReadingRules, refuse_gaps, sequences
@@ -274,7 +274,7 @@ def read_series(
             f"{type(members[0]).__name__} is not about a series of states, of which some could be "
             f"missing; leave out {argument('missing', 'public')}."
         )
-    states = None if states is None else list_states(states)
+    states = None if states is None else distinct_labels(states)
     requested = requested_grid(edges, labels, states, every, rule)
     grid = agreed_grid(requested, members, named=labels is not None, timed=time is not None)
     bins = None if grid.edges is None else Bins.at(grid.edges, grid.labels)
@@ -291,7 +291,7 @@ def read_series(
     timezone = timezone if time is None else _agreed_zone(timezone, members)
     columns = ColumnChoice(value, time, subject, duration, end, timezone, only, duplicates)
     clock = series_clock(timezone, grid.step)
-    read_zone(timezone)
+    parse_zone(timezone)
     if bins is not None:
         public: Sequence[Label] | None = bins.labels
         grid = replace(grid, labels=bins.labels)
@@ -308,7 +308,7 @@ def read_series(
         refuse_gaps(result.paths, named=subject == "filename")
     gap = missing_state if missing == "state" else None
     _check_gap_state(result, gap, members)
-    origin = Origin(result.grid, resolved(source), len(result.paths), clock.zone, clock.local)
+    origin = Origin(result.grid, real_path(source), len(result.paths), clock.zone, clock.local)
     public_gaps = missing == "public"
     data, labels_used = sequences(result.paths, result.states, gap, origin, public=public_gaps)
     return Series(
@@ -454,7 +454,7 @@ def read_sequence(
     beliefs: Belief | Sequence[Belief] = (),
 ) -> CodedSequence:
     """Read one sequence as `read_states` does; it keeps its state codes."""
-    declared = () if states is None else list_states(states)
+    declared = () if states is None else distinct_labels(states)
     members = () if isinstance(beliefs, tuple) and not beliefs else as_beliefs(beliefs)
     known = [state for belief in members for state in belief.states or ()]
     name = column if column is not None else only_column(source, states=[*known, *declared])

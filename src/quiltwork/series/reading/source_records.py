@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.arguments import instance, listed
-from quiltwork.beliefs.zones import RowsBefore, local_seconds, read_zone, utc_seconds
+from quiltwork.beliefs.zones import RowsBefore, local_seconds, parse_zone, utc_seconds
 from quiltwork.delimited import DialectOptions
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import shortened
@@ -279,7 +279,7 @@ class _LocalTimes:
         self, clock: Clock, name: Callable[[int], str], subjects: int, merges: bool
     ) -> None:
         self._clock = clock
-        self._zone = read_zone(clock.zone)
+        self._zone = parse_zone(clock.zone)
         self._before = RowsBefore(name)
         self._merges = merges
         self._shown, self._moment, self._gap = np.full((3, subjects), NEVER)

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from quiltwork.beliefs import Belief, Label, as_beliefs
-from quiltwork.beliefs.cyclic import placed, refuse_misplaced
-from quiltwork.beliefs.origins import made_of
+from quiltwork.beliefs.cyclic import align_to_starts, require_aligned
+from quiltwork.beliefs.origins import coded_source
 from quiltwork.beliefs.sets import digest
 from quiltwork.budget.payment import BEGINNING_OF, Payer, Request, pay_and_keep, read_payer
 from quiltwork.budget.people import PEOPLE, is_about_people
@@ -24,7 +24,7 @@ from quiltwork.exact import Number, integer, positive_fraction
 from quiltwork.influence.calibration_arguments import NoiseKind, parse_noise
 from quiltwork.noise import RoundedGaussian, TwoSidedGeometric, exponential_mechanism
 from quiltwork.queries.custom import CustomQuery
-from quiltwork.queries.query import Integers, Query, States, read_query
+from quiltwork.queries.query import Integers, Query, States, parse_query
 from quiltwork.series.reading.read import refuse_cutting
 from quiltwork.series.releases.data import (
     EncodedSeries,
@@ -128,7 +128,7 @@ def release(
     """
     exact_epsilon = positive_fraction(epsilon, "epsilon")
     left = parse_noise(noise, delta)
-    read_query(query)
+    parse_query(query)
     members = believed(beliefs, query, protect)
     payer = read_payer(ledger, dataset, key, analyst)
     if payer is not None and pairs is not None:
@@ -252,8 +252,8 @@ def prepared(
     if protection.who != "person":
         _refuse_cut(members, source, paid=paid)
     if not paid:
-        members = placed(members, source.given)
-    refuse_misplaced(members, source.given)
+        members = align_to_starts(members, source.given)
+    require_aligned(members, source.given)
     recorded = recorded_points(query, source.recorded, source.lengths)
     plan = make_plan(query, members, source.lengths, epsilon, protection, recorded)
     return PreparedRelease(plan, source, states, members, query, paid)
@@ -261,7 +261,7 @@ def prepared(
 
 def _refuse_cut(members: tuple[Belief, ...], source: Source, *, paid: bool) -> None:
     """Refuse parts of sequences where what was left out would not be protected as they are."""
-    if not any(getattr(made_of(one), "cut", False) for one in source.given):
+    if not any(getattr(coded_source(one), "cut", False) for one in source.given):
         return
     if paid:
         raise UnsupportedError(
@@ -289,7 +289,7 @@ def described(
     Of the data only what is public is used: how many series there are, how long, since when.
     """
     exact_epsilon, members = positive_fraction(epsilon, "epsilon"), as_beliefs(beliefs)
-    read_query(query)
+    parse_query(query)
     left = parse_noise(noise, delta)
     protection = read_protection(None, method, secrets, episode, members, left, pairs)
     found = prepared(data, query, members, exact_epsilon, protection, paid=True)

@@ -23,24 +23,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.beliefs import Belief, Gaussian, split_sequences
-from quiltwork.beliefs.grids import refuse_other_grid
+from quiltwork.beliefs.grids import require_same_grid
 from quiltwork.beliefs.origins import (
     CodedSequence,
     CodedSequences,
-    clock_of,
-    known_grid,
-    moment_of,
+    gapped_sequence,
+    grid_of_sequence,
     origin_of,
-    with_gaps,
+    timezone_of,
+    utc_start,
 )
 from quiltwork.beliefs.sequences import (
     as_labels,
     cells_of,
     encode,
     encode_known,
+    factorize_labels,
     position_of,
-    read_labels,
-    unknown_state,
+    unknown_state_error,
 )
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.influence.gaussian import no_sum
@@ -113,7 +113,7 @@ def read_source(data: Any, members: tuple[Belief, ...], states: States | None) -
 
 
 def _cells(sequence: Any) -> Any:
-    gapped = with_gaps(sequence)
+    gapped = gapped_sequence(sequence)
     return cells_of(sequence) if gapped is None else gapped
 
 
@@ -138,7 +138,7 @@ def encode_cells(
     if states is not None:
         known = _each(rows, lambda cells: encode_known(cells, states, quietly=quietly))
         return EncodedSeries(known, states)
-    ((codes, alphabet),) = _each(rows, read_labels)
+    ((codes, alphabet),) = _each(rows, factorize_labels)
     if isinstance(query, Sum):
         alphabet = _with_values(query, codes, alphabet, quietly)
     return EncodedSeries((codes,), alphabet)
@@ -159,7 +159,7 @@ def _codes(cells: Any, states: States) -> IntArray:
     table = np.array([*(index.get(label, -1) for label in cells.labels[:-1].tolist()), len(states)])
     codes: IntArray = table[cells.codes]
     if (codes < 0).any():
-        raise unknown_state(position_of(codes, -1), states)
+        raise unknown_state_error(position_of(codes, -1), states)
     return codes
 
 
@@ -242,11 +242,11 @@ def in_the_day(query: Query, source: Source, *, alike: bool) -> Query:
     """
     if not isinstance(query, ByHour):
         return query
-    grids = {grid.step for grid in map(known_grid, source.given) if grid is not None} - {None}
+    grids = {grid.step for grid in map(grid_of_sequence, source.given) if grid is not None} - {None}
     if query.step is None and len(grids) == 1:
         query = replace(query, step=grids.pop())
     query.step_seconds  # noqa: B018  # refuses before anything is paid
-    known = [begins for begins in map(moment_of, source.given) if begins is not None]
+    known = [begins for begins in map(utc_start, source.given) if begins is not None]
     moments = set(known)
     zones = {_zone_of(sequence) for sequence in source.given} - {None}
     if query.begins is None and len(moments) == len(zones) == 1:
@@ -278,7 +278,7 @@ def begun(query: Query, source: Source) -> list[Query]:
 
     A time point counts in one cell of one hour, whichever that is: the noise is the same.
     """
-    moments = [moment_of(one) if isinstance(query, ByHour) else None for one in source.given]
+    moments = [utc_start(one) if isinstance(query, ByHour) else None for one in source.given]
     return [
         replace(query, begins=moment if query.zone else moment % 86400)
         if isinstance(query, ByHour) and moment is not None
@@ -372,9 +372,9 @@ def _check_rows(source: Source, members: tuple[Belief, ...]) -> None:
 
 def _check_grid(source: Source, members: tuple[Belief, ...]) -> None:
     """Refuse data that are known to be on another grid; by their times, not by what they hold."""
-    for grid in set(map(known_grid, source.given)):
+    for grid in set(map(grid_of_sequence, source.given)):
         for belief in members:
-            refuse_other_grid(belief.grid, grid)
+            require_same_grid(belief.grid, grid)
 
 
 def period_of(source: Source, query: Query) -> tuple[str, str] | None:
@@ -382,8 +382,10 @@ def period_of(source: Source, query: Query) -> tuple[str, str] | None:
 
     Of sequences that begin or end at different times, from the first to the last of them.
     """
-    begins = list(map(moment_of, source.given))
-    grids = {grid.step if grid is not None else None for grid in map(known_grid, source.given)}
+    begins = list(map(utc_start, source.given))
+    grids = {
+        grid.step if grid is not None else None for grid in map(grid_of_sequence, source.given)
+    }
     step = grids.pop()
     known = [begin for begin in begins if begin is not None]
     if grids or step is None or len(known) < len(begins):
@@ -394,7 +396,7 @@ def period_of(source: Source, query: Query) -> tuple[str, str] | None:
         min(begin + step * (first - 1) for begin, (first, _) in pairs),
         max(begin + step * last for begin, (_, last) in pairs),
     )
-    origin, place = origin_of(source.given[0]), clock_of(source.given[0])
+    origin, place = origin_of(source.given[0]), timezone_of(source.given[0])
     if origin is None and place is not None:  # of the index
         begin, end = (datetime.fromtimestamp(one, place).isoformat("T", "minutes") for one in ends)
         return begin, end
@@ -405,7 +407,7 @@ def period_of(source: Source, query: Query) -> tuple[str, str] | None:
 def assumed_step(source: Source, members: tuple[Belief, ...]) -> int | None:
     """Return the step of the beliefs, if that of some data is not known; else None."""
     steps = [belief.grid.step for belief in members if belief.grid is not None]
-    known = all(grid is not None and grid.step for grid in map(known_grid, source.given))
+    known = all(grid is not None and grid.step for grid in map(grid_of_sequence, source.given))
     return None if known else next((step for step in steps if step is not None), None)
 
 

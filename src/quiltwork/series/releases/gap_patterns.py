@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from quiltwork.beliefs.origins import with_gaps
+from quiltwork.beliefs.origins import gapped_sequence
 from quiltwork.errors import InvalidInputError
 from quiltwork.wording import argument
 
@@ -26,7 +26,7 @@ def gap_pattern(sequences: Iterable[Any], salt: str) -> str | None:
     """Return a digest of where gaps are, and when sequences begin; None if they are not public."""
     whole, known = hashlib.sha256(salt.encode()), False
     for sequence in sequences:
-        coded = with_gaps(sequence)
+        coded = gapped_sequence(sequence)
         if coded is None or coded.recorded is None:
             whole.update(b"none")
             continue

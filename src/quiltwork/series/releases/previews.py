@@ -21,7 +21,7 @@ from quiltwork.exact import Number, float_up, integer, positive_fraction
 from quiltwork.influence.calibration_arguments import NoiseKind, parse_noise
 from quiltwork.noise.exponential import expected_shortfall
 from quiltwork.queries.document import to_document
-from quiltwork.queries.query import Query, States, read_query
+from quiltwork.queries.query import Query, States, parse_query
 from quiltwork.report.charts import BarChart
 from quiltwork.results import ChartedResult
 from quiltwork.series.releases.answer import believed
@@ -234,7 +234,7 @@ def preview(
     ±7 for all at once.
     Useful: the expected error of 1.919 is 0.384 % of what a cell may be expected to be.
     """
-    read_query(query)
+    parse_query(query)
     members = believed(beliefs, query, protect)
     left = parse_noise(noise, delta)
     protection = read_protection(protect, method, secrets, episode, members, left, pairs)

@@ -19,7 +19,7 @@ import numpy as np
 
 from quiltwork.arguments import choice
 from quiltwork.beliefs import Belief, ChainBox, Label
-from quiltwork.beliefs.secrets import SecretPairs, read_pairs
+from quiltwork.beliefs.secrets import SecretPairs, parse_pairs
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import float_up, integer, privacy_level
 from quiltwork.influence import Calibration, GaussianCalibration, calibrate
@@ -82,7 +82,7 @@ def read_protection(
 ) -> Protection:
     """Read who is protected; None is a moment, or an episode where `episode` says how long."""
     stretch = integer(episode, "episode", 1)
-    apart = None if protect == "person" else read_pairs(pairs, members, stretch)
+    apart = None if protect == "person" else parse_pairs(pairs, members, stretch)
     if protect is None:
         kind: Who = "moment" if stretch == 1 else "episode"
         return Protection(kind, method, secrets, stretch, delta, apart)
