@@ -10,6 +10,9 @@ import subprocess
 import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from threading import Thread
 from urllib import error, request
 
 import numpy as np
@@ -165,6 +168,8 @@ def test_http_refuses_in_sentences_and_other_names_of_the_host(served):
             for sent in (*hostile, None):
                 given = {} if sent is None else {"predictions": sent}
                 refused.append(await client.call_tool("submit", given))
+            numbers = ("x" * 5000, 1.5, True, None, 10**30)
+            refused.extend([await client.call_tool("choose", {"number": one}) for one in numbers])
             return names, asked, wrong, right, left
 
     for where in (f"{url}/mcp", bridge(url)):
@@ -178,7 +183,7 @@ def test_http_refuses_in_sentences_and_other_names_of_the_host(served):
         assert "1,999 of 2,000 rows have no prediction" in wrong.content[0].text
         shown = right.structured_content  # the same predictions: stored answer
         assert (shown["better"], shown["repeated"]) == (True, True)
-    assert len(refused) == 2 * len([*hostile, None])
+    assert len(refused) == 2 * (len([*hostile, None]) + 5)
     for one in refused:  # a line each, however much was sent
         text = one.content[0].text
         assert (one.is_error, len(text) < 1000) == (True, True), text[:1000]
@@ -224,7 +229,7 @@ def test_what_others_may_read_or_write_is_not_served_at_the_start_nor_later(race
         (race / name).chmod(mode)
         with pytest.raises(qw.InvalidInputError, match=word):
             board_tools(str(race / "race"), "agent")
-        with pytest.raises(qw.StorageError, match=r"^The board failed, and tells nothing"):
+        with pytest.raises(qw.StorageError, match=r"^Internal error\. The owner of the board"):
             tools["submit"](said)
         assert word in capsys.readouterr().err
         (race / name).chmod(own)
@@ -233,6 +238,32 @@ def test_what_others_may_read_or_write_is_not_served_at_the_start_nor_later(race
         agents_app("nowhere", "agent", "127.0.0.1")
     with pytest.raises(qw.InvalidInputError, match="--url is an address"):
         bridge("file:///etc/passwd")
+
+
+def test_a_bridge_to_another_server_says_that_it_is_no_leaderboard():
+    """Any web server answers 404 with a page, which is no answer of a board."""
+    with serving(SimpleHTTPRequestHandler) as url, ThreadPoolExecutor(1) as aside:
+
+        async def ask():
+            from mcp import Client
+
+            async with Client(bridge(url)) as client:
+                return await client.call_tool("task", {})
+
+        refused = aside.submit(asyncio.run, ask()).result()
+    assert refused.is_error
+    assert f"{url} is not a leaderboard (HTTP Error 404" in refused.content[0].text
+
+
+@contextmanager
+def serving(handler):
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    Thread(target=server.serve_forever, daemon=True).start()
+    try:
+        yield f"http://127.0.0.1:{server.server_port}"
+    finally:
+        server.shutdown()
+        server.server_close()
 
 
 def test_a_damaged_table_tells_agents_nothing_and_its_owner_all(race, capsys):

@@ -111,7 +111,9 @@ def test_nothing_reads_the_kept_labels_before_the_end(rule, monkeypatch):
 
 
 @EACH_RULE
-def test_the_scores_of_the_end_are_those_of_what_was_named(rule):
+def test_the_scores_of_the_end_are_those_of_what_was_named(rule, monkeypatch):
+    # Some splits tell .90 from .91 by chance.
+    monkeypatch.setattr("quiltwork.holdout.board.new_secret", lambda: Secret(f"{1:064x}"))
     board = make(rule)
     _, before, _ = compete(board, rule)
     assert before["named"] == {"ada": 1}
@@ -287,7 +289,7 @@ def test_the_command_line_ends_a_competition_with_a_page_and_a_table(capsys):
     assert rows[0] == ["rank", "team", "submission", "value", "low", "high", "ranks", "group"]
     assert [row[1] for row in rows[1:]] == ["bob", "ada"]
     page = Path("final.html").read_text()
-    assert "How race ended" in page
+    assert "Final ranking of race" in page
     assert "bob is significantly ahead of all others" in page
     assert cli("leaderboard export race")[1].out.splitlines()[0] == ",".join(rows[0])
 
@@ -298,7 +300,7 @@ def test_agents_submit_in_parts_name_one_and_see_how_it_ended():
     whole = said(0.8)
     parts = [dict(list(whole.items())[at::3]) for at in range(3)]
     assert tools["add"](parts[0])["missing"] == ROWS - len(parts[0])
-    with pytest.raises(qw.InvalidInputError, match="for ids that no row has"):
+    with pytest.raises(qw.InvalidInputError, match="have an unknown id"):
         tools["add"]({"nobody": "1"})
     with pytest.raises(qw.InvalidInputError, match="the classes are"):
         tools["add"]({"h1": "yes"})
@@ -311,7 +313,7 @@ def test_agents_submit_in_parts_name_one_and_see_how_it_ended():
     assert tools["submit"](whole)["repeated"] is True
     assert tools["submit"](said(0.6, 3))["number"] == 2
     assert tools["choose"](2) == {"named": {"agent": 2}}
-    with pytest.raises(qw.InvalidInputError, match="no such submission"):
+    with pytest.raises(qw.InvalidInputError, match="You have no submission 7"):
         tools["choose"](7)
     assert tools["left"]()["ranking"] is None
     ended = board_of("race").finish()

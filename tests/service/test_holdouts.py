@@ -260,7 +260,7 @@ def test_a_ladder_is_answered_once_for_each_key_also_after_a_crash(ladder, monke
     other = score(ladder, of_holdout(0.7), "a")  # not the answer to what the key asked before
     assert (other.status_code, "another request" in other.json()["detail"]) == (422, True)
     other = score(ladder, of_holdout(0.7), "c")
-    assert (other.status_code, "All 3 attempts" in other.json()["detail"]) == (409, True)
+    assert (other.status_code, "all of your 3 attempts" in other.json()["detail"]) == (409, True)
 
 
 def test_processes_that_answer_at_once_give_nobody_more_than_her_attempts(ladder, monkeypatch):

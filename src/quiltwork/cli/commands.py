@@ -52,11 +52,11 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Holdouts": {
         "holdout": (
             "quiltwork.cli.holdout_commands:holdout",
-            "Ask a holdout again and again, and keep its answers true.",
+            "Reuse a holdout, with answers that stay accurate.",
         ),
         "leaderboard": (
             "quiltwork.cli.leaderboard:leaderboard",
-            "Score predictions of many, truly, and rank them at the end.",
+            "Score predictions accurately, and rank teams at the end.",
         ),
         "mcp": ("quiltwork.cli.mcp:mcp", "Serve a leaderboard to agents."),
     },

@@ -1,4 +1,4 @@
-"""`quiltwork holdout …`: questions to a holdout that stay answered truly."""
+"""`quiltwork holdout …`: plan a reusable holdout, create one, and ask it."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _LEVELS = ("epsilon", "bayesian_epsilon", "max_information")
 
 @group()
 def holdout() -> None:
-    """Ask a holdout again and again, and keep its answers true.
+    """Reuse a holdout, with answers that stay accurate.
 
     A question is data: a file with a prediction for every row id, or a condition on the columns.
     """
@@ -54,33 +54,35 @@ def holdout() -> None:
     """
 )
 def plan(
-    queries: int | None = option("Questions that will be asked."),
+    queries: int | None = option("The number of questions to be asked."),
     overfits: int | None = option("How many of them may overfit the training set."),
-    tolerance: Fraction | None = option("How far answers may be off."),
-    samples: int | None = option("Rows of the holdout, if they are given."),
+    tolerance: Fraction | None = option("The largest error of an answer."),
+    samples: int | None = option("The number of rows of the holdout."),
     confidence: Fraction = option("The probability with which the promise holds.", default="0.95"),
     overfit_at: Fraction = option(
         "A question overfits if its training value is off by this share of the tolerance.",
         default="0.5",
     ),
-    belief: tuple[str, ...] = option("How rows depend; repeat for a set.", "FILE"),
+    belief: tuple[str, ...] = option("How rows depend on each other; repeat for a set.", "FILE"),
     cluster_size: int | None = option("Rows come in independent clusters of this size."),
-    protect: str | None = option("Protect rows by noise too, not only accuracy.", kind=("rows",)),
+    protect: str | None = option(
+        "Also protect rows, by noise; otherwise accuracy only.", kind=("rows",)
+    ),
     mechanism: str | None = option(
-        "Plan with this one instead of the best.",
+        "Plan with this mechanism instead of the best.",
         kind=("counting", "max-information", "fresh parts", "ladder"),
     ),
     plot: str | None = option("Draw the trade-off to this PNG or SVG.", "FILE"),
 ) -> None:
-    """Say how many rows a promise takes, or what given rows can promise.
+    """Compute how many rows a promise takes, or what the given rows can promise.
 
-    Leave out one of --queries, --overfits, --tolerance and --samples: that is what is found.
-    Without --overfits and one more it is a Ladder's, of a board that tells improvements only. Ends
-    with exit code 1 if the promise does not hold or says nothing.
+    Leave out one of --queries, --overfits, --tolerance and --samples to solve for it. Without
+    --overfits and one other, the plan is for a Ladder, a board that announces improvements only.
+    Exit code 1 if the promise does not hold or is vacuous.
     """
     from quiltwork.holdout import plan_holdout
 
-    found = plan_holdout(
+    result = plan_holdout(
         _belief(belief, cluster_size),
         queries,
         overfits,
@@ -92,13 +94,13 @@ def plan(
         mechanism,
     )
     if cluster_size is not None:
-        found = replace(found, available=samples)  # the belief stands for any number of rows
+        result = replace(result, available=samples)  # the belief stands for any number of rows
     if plot:
         from quiltwork.report.figures import write_figure
 
-        write_figure(plot, found.chart())
-    emit(found.to_json(), found.explain().splitlines())
-    if not found.feasible:
+        write_figure(plot, result.chart())
+    emit(result.to_json(), result.explain().splitlines())
+    if not result.feasible:
         click.get_current_context().exit(1)
 
 
@@ -122,49 +124,48 @@ def _belief(paths: tuple[str, ...], cluster_size: int | None) -> tuple[Belief, .
 )
 def create(
     folder: str = argument(),
-    train: str = option("CSV of the training rows, public.", "FILE"),
-    held: str = option("CSV of the holdout.", "FILE", names="--holdout"),
-    identity: str = option("Names a row; public.", "COLUMN", names="--id"),
-    target: str | None = option("What is predicted.", "COLUMN"),
-    group_: str | None = option("Rows of a group depend on each other.", "COLUMN"),
+    train: str = option("CSV file of the training rows, which are public.", "FILE"),
+    held: str = option("CSV file of the holdout.", "FILE", names="--holdout"),
+    identity: str = option("The column of row ids, which are public.", "COLUMN", names="--id"),
+    target: str | None = option("The column that is predicted.", "COLUMN"),
+    group_: str | None = option("Rows with the same value in it depend on each other.", "COLUMN"),
     threshold: Fraction = option(
-        "How far training rows and holdout may differ before the holdout answers."
+        "The difference between training rows and holdout from which the holdout answers."
     ),
     noise: Fraction | None = option(
-        "Sigma of Algorithm 1: answers from the holdout have noise of standard deviation 5.66 "
-        "times this. 0 with --values, which protects accuracy and no row."
+        "Sigma of Algorithm 1: the noise of an answer from the holdout has standard deviation 5.66 "
+        "times this. 0 with --values protects accuracy only, and no row."
     ),
     answer_sd: Fraction | None = option(
-        "Instead of --noise: the standard deviation of the noise of an answer."
+        "Instead of --noise: the standard deviation of an answer's noise."
     ),
     values: int | None = option("Round answers from the holdout to multiples of 1/this."),
-    budget: int = option("Answers that may come from the holdout."),
-    queries: int | None = option("Refuse after so many questions."),
+    budget: int = option("The number of answers that may come from the holdout."),
+    queries: int | None = option("Refuse questions after this many."),
     ledger: str | None = option("Debit this ledger, one round at a time.", "URL"),
     dataset: str | None = option("The ledger's name for the holdout.", "NAME"),
 ) -> None:
-    """Begin a holdout in FOLDER, and print what it promises.
+    """Create a holdout in FOLDER and print its accuracy guarantee.
 
-    The tables stay where they are; the folder gets the transcript and the secret of the current
-    threshold, which only its owner may read.
+    The tables stay where they are; the folder gets the transcript, and the secret of the current
+    threshold, readable by its owner only.
     """
     from os.path import abspath
 
-    from quiltwork.holdout import ReusableHoldout
-    from quiltwork.holdout import folders as store
+    from quiltwork.holdout import ReusableHoldout, folders
     from quiltwork.holdout.prediction_tables import read_train_and_holdout
     from quiltwork.holdout.transcript import BoardSetup, Columns
 
-    store.refuse_password(ledger)
-    with store.open_ledger(ledger) as payer:
-        places = store.HoldoutPaths(
+    folders.refuse_password(ledger)
+    with folders.open_ledger(ledger) as payer:
+        paths = folders.HoldoutPaths(
             abspath(train), abspath(held), None if payer is None else payer.url
         )
         study = read_train_and_holdout(
-            abspath(train), places.holdout, Columns(identity, target, group_)
+            abspath(train), paths.holdout, Columns(identity, target, group_)
         )
-        store.make_folder(folder)
-        made = ReusableHoldout(
+        folders.make_folder(folder)
+        reusable = ReusableHoldout(
             study.train,
             study.holdout,
             study.belief(),
@@ -174,15 +175,17 @@ def create(
             budget=budget,
             values=values,
             queries=queries,
-            path=store.transcript_path(folder),
+            path=folders.transcript_path(folder),
             ledger=payer,
             dataset=dataset,
             about=BoardSetup(columns=study.columns),
         )
-        made.close()
-    store.save(folder, places)
-    told = f"Predictions have a line for every {identity} of {train} and of {held}, and go with "
-    _show_status(folder, queries, f"{told}`quiltwork holdout ask {folder} --predictions FILE`.")
+        reusable.close()
+    folders.save(folder, paths)
+    instruction = f"Predict every {identity} of {train} and of {held}, and ask with "
+    _show_status(
+        folder, queries, f"{instruction}`quiltwork holdout ask {folder} --predictions FILE`."
+    )
 
 
 @command(
@@ -200,95 +203,95 @@ def ask(
         "CSV, Parquet or JSON: id, and `prediction` or one other column.", "FILE"
     ),
     scoring: Scoring = option_group(scoring_options),
-    where: tuple[str, ...] = option("Score predictions for such rows only.", "CONDITION"),
+    where: tuple[str, ...] = option("Score predictions for these rows only.", "CONDITION"),
     share: tuple[str, ...] = option(
-        "Ask for the share of rows with column=value, column!=value or column>=number; repeated "
-        "conditions must all hold.",
+        "Ask for the share of rows with column=value, column!=value or column>=number; repeat it "
+        "for conditions that must all hold.",
         "CONDITION",
     ),
-    label: str = option("For the transcript.", default=""),
-    ledger: str | None = option("Where the ledger is now, if it has moved.", "URL"),
+    label: str = option("A label for the transcript.", default=""),
+    ledger: str | None = option("The ledger's URL, if it has moved.", "URL"),
 ) -> None:
-    """Ask one question of the holdout in FOLDER.
+    """Ask the holdout in FOLDER one question.
 
-    Predictions must cover every id of both tables. Only the ledger that the holdout was created
-    with pays. Exit code 1 once the budget is spent.
+    Predictions must cover every id of both tables. The holdout's own ledger pays for the answer.
+    Exit code 1 once the budget is spent.
     """
-    from quiltwork.holdout import folders as store
+    from quiltwork.holdout import folders
     from quiltwork.holdout.metrics import Metric
 
     if bool(predictions) == bool(share):
-        raise click.UsageError("Ask with --predictions FILE, or with --share CONDITION")
-    study, found = store.tables_and_transcript(folder)
+        raise click.UsageError("Ask with --predictions FILE or with --share CONDITION, not both")
+    study, record = folders.tables_and_transcript(folder)
     if predictions:
         if study.columns.target is None:
             raise click.UsageError("This holdout has no --target, so predictions cannot be scored")
-        metric, statistic, words = _about_predictions(study, predictions, scoring, where)
+        metric, statistic, question = _prediction_question(study, predictions, scoring, where)
     else:
-        metric, statistic = None, _about_share(study, share)
-        words = f"share of {' and '.join(share)}"
+        metric, statistic = None, _share_question(study, share)
+        question = f"share of {' and '.join(share)}"
     rows = (study.train, study.holdout)
-    with store.resumed(folder, rows, found.rounds.dataset, ledger) as opened:
-        answers = opened.ask_many(statistic, label=label or words)
+    with folders.resumed(folder, rows, record.rounds.dataset, ledger) as opened:
+        answers = opened.ask_many(statistic, label=label or question)
     if metric is not None and len(answers) < len(metric.signs):
-        raise BudgetExceeded(f"The budget ended among the means that {words} is made of.")
-    means = [one.value for one in answers]
+        raise BudgetExceeded(f"The budget ended among the means that {question} is made of.")
+    means = [answer.value for answer in answers]
     value = means[0] if metric is None else abs(metric.value(means))
-    promise, noise = found.promise(), max(one.noise_sd for one in answers)
-    whole = metric or Metric("share", lambda _, said: said)
-    spread, ends = (whole.interval(means, width) for width in (noise, promise.tolerance))
+    guarantee, noise = record.promise(), max(answer.noise_sd for answer in answers)
+    scored_by = metric or Metric("share", lambda _, said: said)
+    spread, bounds = (scored_by.interval(means, width) for width in (noise, guarantee.tolerance))
     body = {
-        "question": label or words,
+        "question": label or question,
         "value": value,
-        "overfit": any(one.overfit for one in answers),
+        "overfit": any(answer.overfit for answer in answers),
         "noise_sd": (spread.high - spread.low) / 2,
-        "tolerance": promise.tolerance,
-        "low": min(abs(ends.low), abs(ends.high)),
-        "high": max(abs(ends.low), abs(ends.high)),
-        "confidence": promise.confidence,
+        "tolerance": guarantee.tolerance,
+        "low": min(abs(bounds.low), abs(bounds.high)),
+        "high": max(abs(bounds.low), abs(bounds.high)),
+        "confidence": guarantee.confidence,
         "remaining": answers[-1].remaining,
     }
     lines = [
-        f"{label or words}: {value:.6g} ({_source(answers, whole, means)})",
-        "The promise is vacuous: the truth may be anywhere."
-        if promise.vacuous
-        else f"In truth, with probability {promise.confidence:g}, between {body['low']:.4g} and "
-        f"{body['high']:.4g}, if no more than {promise.questions:,} questions are asked.",
+        f"{label or question}: {value:.6g} ({_source(answers, scored_by, means)})",
+        "The guarantee is vacuous: the true value may be anywhere."
+        if guarantee.vacuous
+        else f"True value, with probability {guarantee.confidence:g}: between {body['low']:.4g} "
+        f"and {body['high']:.4g}, if at most {guarantee.questions:,} questions are asked.",
         f"{answers[-1].remaining} of {opened.budget} rounds left",
     ]
     emit(files.dump("holdout-answer", 1, body), lines)
 
 
 def _source(answers: Sequence[Answer], metric: Metric, means: Sequence[float]) -> str:
-    """Say where an answer comes from, and in units of the metric how exact it is."""
-    overfit = {one.overfit for one in answers}
-    places = {True: "from the holdout", False: "as on the training set"}
-    words = [" and ".join(text for found, text in places.items() if found in overfit)]
-    for what, width in (
-        ("noise of standard deviation", max(one.noise_sd for one in answers)),
-        ("rounded to", max(one.step for one in answers)),
+    """Return where an answer comes from, and its precision in units of the metric."""
+    overfit = {answer.overfit for answer in answers}
+    sources = {True: "from the holdout", False: "as on the training set"}
+    parts = [" and ".join(source for flag, source in sources.items() if flag in overfit)]
+    for kind, width in (
+        ("noise of standard deviation", max(answer.noise_sd for answer in answers)),
+        ("rounded to", max(answer.step for answer in answers)),
     ):
         ends = metric.interval(means, width)
-        about = "" if len(means) == 1 else "about "  # a metric made of several means
-        words += [f"{what} {about}{(ends.high - ends.low) / 2:.3g}"] if width else []
-    return ", ".join(words)
+        about = "" if len(means) == 1 else "about "  # for a metric of several means
+        parts += [f"{kind} {about}{(ends.high - ends.low) / 2:.3g}"] if width else []
+    return ", ".join(parts)
 
 
-def _about_predictions(
+def _prediction_question(
     study: TrainHoldoutTables, path: str, scoring: Scoring, where: tuple[str, ...]
 ) -> tuple[Metric, Any, str]:
     from quiltwork.holdout.prediction_tables import read_predictions, within_subgroup
 
-    metric, words = scoring.read(), scoring.metric.removeprefix("neg_").replace("_", " ")
-    said = read_predictions(path, study.columns.identity)
-    statistic = study.about_predictions(said, metric)
+    metric, question = scoring.read(), scoring.metric.removeprefix("neg_").replace("_", " ")
+    predictions = read_predictions(path, study.columns.identity)
+    statistic = study.about_predictions(predictions, metric)
     if not where:
-        return metric, statistic, words
-    metric, statistic = within_subgroup(metric, statistic, _about_share(study, where))
-    return metric, statistic, f"{words} where {' and '.join(where)}"
+        return metric, statistic, question
+    metric, statistic = within_subgroup(metric, statistic, _share_question(study, where))
+    return metric, statistic, f"{question} where {' and '.join(where)}"
 
 
-def _about_share(study: TrainHoldoutTables, share: tuple[str, ...]) -> Any:
+def _share_question(study: TrainHoldoutTables, share: tuple[str, ...]) -> Any:
     from quiltwork.cli.tabulate import read_condition
     from quiltwork.holdout.prediction_tables import check_condition, share_question
 
@@ -303,38 +306,38 @@ def _about_share(study: TrainHoldoutTables, share: tuple[str, ...]) -> Any:
 @command(example="quiltwork holdout status study --queries 100")
 def status(
     folder: str = argument(),
-    queries: int | None = option("Print the promise for so many questions in all."),
+    queries: int | None = option("Print the guarantee for this many questions in all."),
 ) -> None:
-    """Show what is left and what is promised."""
+    """Show what is left, and the accuracy guarantee."""
     _show_status(folder, queries)
 
 
-def _show_status(folder: str, queries: int | None, *then: str) -> None:
-    from quiltwork.holdout import folders as store
+def _show_status(folder: str, queries: int | None, *more_lines: str) -> None:
+    from quiltwork.holdout import folders
 
-    store.load(folder)
-    found = store.read_transcript_of(folder)
-    settings = found.rounds.settings
-    promise = found.promise(queries)
+    folders.load(folder)
+    record = folders.read_transcript_of(folder)
+    settings = record.rounds.settings
+    guarantee = record.promise(queries)
     body = {
-        "asked": len(found.entries),
-        "remaining": found.remaining,
+        "asked": len(record.entries),
+        "remaining": record.remaining,
         "budget": settings.budget,
         "rows": settings.rows,
-        "questions": promise.questions,
+        "questions": guarantee.questions,
         "threshold": str(settings.threshold),
         "noise": str(settings.noise),
-        **plain({name: getattr(promise, name) for name in _LEVELS}),
-        "tolerance": promise.tolerance,
-        "confidence": promise.confidence,
-        "vacuous": promise.vacuous,
-        "checkpoint": found.checkpoint,
+        **plain({name: getattr(guarantee, name) for name in _LEVELS}),
+        "tolerance": guarantee.tolerance,
+        "confidence": guarantee.confidence,
+        "vacuous": guarantee.vacuous,
+        "checkpoint": record.checkpoint,
     }
     lines = [
-        f"{len(found.entries)} questions answered, {found.remaining} of {settings.budget} rounds "
+        f"{len(record.entries)} questions answered, {record.remaining} of {settings.budget} rounds "
         "left",
-        *promise.explain().splitlines(),
-        *then,
+        *guarantee.explain().splitlines(),
+        *more_lines,
     ]
     emit(files.dump("holdout-status", 1, body), lines)
 
@@ -347,18 +350,18 @@ def _show_status(folder: str, queries: int | None, *then: str) -> None:
 )
 def transcript(
     folder: str = argument(),
-    checkpoint: str | None = option("Verify against a hash noted earlier.", "HASH"),
+    checkpoint: str | None = option("A hash noted earlier, which a line must have.", "HASH"),
     report: str | None = report_option,
 ) -> None:
     """Verify the transcript and show every answer."""
-    from quiltwork.holdout import folders as store
+    from quiltwork.holdout import folders
 
     check_targets(None, report)
-    store.load(folder)
-    found = store.read_transcript_of(folder, checkpoint)
+    folders.load(folder)
+    record = folders.read_transcript_of(folder, checkpoint)
     body = {
-        "transcript": [json.loads(line) for line in found.lines()],
-        "checkpoint": found.checkpoint,
+        "transcript": [json.loads(line) for line in record.lines()],
+        "checkpoint": record.checkpoint,
     }
     header = ["number", "question", "answer", "from", "left"]
     rows = [
@@ -369,22 +372,22 @@ def transcript(
             "holdout" if entry.overfit else "training",
             entry.remaining,
         ]
-        for entry in found.entries
+        for entry in record.entries
     ]
     lines = [
         *text_table(header, rows),
-        f"Verified: {len(found.entries)} answers. Checkpoint {found.checkpoint}",
+        f"Verified: {len(record.entries)} answers. Checkpoint {record.checkpoint}",
     ]
     if report is not None:
-        files.write(report, _page(found, header, rows))
+        files.write(report, _page(record, header, rows))
         lines.append(f"wrote {report}")
     emit(files.dump("holdout-answers", 1, body), lines)
 
 
-def _page(found: Transcript, header: list[str], rows: list[list[Any]]) -> str:
+def _page(record: Transcript, header: list[str], rows: list[list[Any]]) -> str:
     from quiltwork.report import BarChart, facts, figure, page, section, table
 
-    answered = [entry for entry in found.entries if entry.value is not None]
+    answered = [entry for entry in record.entries if entry.value is not None]
     bars = tuple(
         (f"{entry.number}. {entry.label or 'question'}", float_nearest(entry.value))
         for entry in answered
@@ -392,22 +395,24 @@ def _page(found: Transcript, header: list[str], rows: list[list[Any]]) -> str:
     )
     chart = BarChart(
         "Answers in the order of the questions",
-        "Outlined answers come from the training rows: the holdout had nothing to add.",
+        "Outlined answers come from the training rows, which agreed with the holdout.",
         "share or score",
         bars,
         hollow=tuple(
             name for (name, _), entry in zip(bars, answered, strict=True) if not entry.overfit
         ),
     )
-    shown = {
-        "questions": len(found.entries),
-        "rounds left": f"{found.remaining} of {found.rounds.settings.budget}",
-        "rows in the holdout": f"{found.rows:,}",
+    summary = {
+        "questions": len(record.entries),
+        "rounds left": f"{record.remaining} of {record.rounds.settings.budget}",
+        "rows in the holdout": f"{record.rows:,}",
     }
-    listed = table("Every question, as the transcript has it", header, rows)
-    parts = [facts(shown), *([figure(chart)] if bars else []), listed]
-    lead = "Answers of a holdout that stays fresh; the transcript was verified."
-    return page("What the holdout said", lead, [section("Answers", *parts, anchor="answers")])
+    listed = table("Every question in the transcript", header, rows)
+    parts = [facts(summary), *([figure(chart)] if bars else []), listed]
+    introduction = "Answers of a reusable holdout; the transcript was verified."
+    return page(
+        "Answers of the holdout", introduction, [section("Answers", *parts, anchor="answers")]
+    )
 
 
 for _each in (plan, create, ask, status, transcript):

@@ -1,4 +1,4 @@
-"""`quiltwork leaderboard …`: labels that nobody sees, scores that nobody climbs, and an end."""
+"""`quiltwork leaderboard …`: score predictions on secret labels, and rank teams at the end."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 @group()
 def leaderboard() -> None:
-    """Score predictions of many, truly, and rank them at the end.
+    """Score predictions accurately, and rank teams at the end.
 
     A submission is data: a file with a prediction for every row id. Only the owner of the folder
     reads the labels.
@@ -46,31 +46,33 @@ def leaderboard() -> None:
 )
 def create(
     folder: str = argument(),
-    labels: str = option("Ids and targets, for you only.", "FILE"),
-    identity: str = option("Names a row; public.", "COLUMN", names="--id"),
-    target: str = option("What is predicted.", "COLUMN"),
-    group_: str | None = option("Rows of a group depend on each other.", "COLUMN"),
-    series: str | None = option("Rows are a series in time, which this belief describes.", "FILE"),
+    labels: str = option("CSV file of ids and targets, readable by you only.", "FILE"),
+    identity: str = option("The column of row ids, which are public.", "COLUMN", names="--id"),
+    target: str = option("The column that is predicted.", "COLUMN"),
+    group_: str | None = option("Rows with the same value in it depend on each other.", "COLUMN"),
+    series: str | None = option("A belief about rows that are a series in time.", "FILE"),
     mode: str = option(
-        "What is told: the best score, or one bit.", kind=("ladder", "one-bit"), default="ladder"
+        "What is published: the best score, or one bit.",
+        kind=("ladder", "one-bit"),
+        default="ladder",
     ),
-    submissions: int = option("Accepted in all, of all teams."),
+    submissions: int = option("The number accepted in all, from all teams."),
     announcements: int | None = option(
-        "Scores announced at most, of all teams; fewer are known more closely.  [no limit]"
+        "The largest number of scores announced; fewer are known more precisely.  [no limit]"
     ),
     final: str = option(
-        "The share of the rows that is kept apart and scored once, at the end; 0 for none.",
+        "The share of rows kept apart for the final ranking; 0 for none.",
         "SHARE",
         default="1/2",
     ),
-    confidence: Fraction = confidence_option("The probability with which the promise holds."),
-    steps: int | None = option("Steps of the score.  [the best number]"),
+    confidence: Fraction = confidence_option("The probability with which the guarantee holds."),
+    steps: int | None = option("The number of steps of the score.  [the best number]"),
     scoring: Scoring = option_group(scoring_options),
 ) -> None:
-    """Begin a leaderboard in FOLDER, and print what it promises.
+    """Create a leaderboard in FOLDER and print its accuracy guarantee.
 
-    Half of the rows are kept for the end unless --final says otherwise: teams predict all, and are
-    not told which.
+    Half of the rows are kept apart for the final ranking unless --final says otherwise: teams
+    predict all rows, and are not told which.
     """
     from quiltwork.cli.series_options import read_beliefs
     from quiltwork.holdout.folders import create_board
@@ -101,46 +103,47 @@ def create(
 def submit(
     folder: str = argument(),
     predictions: tuple[str, ...] = argument("FILE"),
-    team: str = option("Who submits."),
-    key: str | None = option("Answered once, however often it is sent."),
-    wait: float = option("Seconds for one's turn.", default=60.0),
+    team: str = option("The team that submits."),
+    key: str | None = option("An idempotency key: a retry under it returns the stored answer."),
+    wait: float = option("Seconds to wait for other submissions.", default=60.0),
 ) -> None:
     """Score the predictions in FILE: CSV, Parquet or JSON, with the id and `prediction`.
 
-    Whatever is public about them is checked before the submission is counted. The same predictions
-    of a team are answered from the log and not counted again. Others that submit at the same time
-    are waited for.
+    Ids and classes are validated before the submission is counted. Repeating a team's predictions
+    returns the stored answer and is not counted again. Concurrent submissions wait for each other.
     """
     from quiltwork.holdout.folders import board_of
     from quiltwork.holdout.prediction_tables import read_predictions_of
 
     board = board_of(folder, wait)
-    said = read_predictions_of(predictions, board.begun.columns.identity)
-    found = board.submit(team, said, key)
-    deliver(found.to_json(), [found.explain()])
+    submitted = read_predictions_of(predictions, board.begun.columns.identity)
+    verdict = board.submit(team, submitted, key)
+    deliver(verdict.to_json(), [verdict.explain()])
 
 
 @command(example="quiltwork leaderboard choose race 17 --team ada")
 def choose(
     folder: str = argument(),
     number: int = argument(),
-    team: str = option("Whose submission it is."),
+    team: str = option("The team of the submission."),
 ) -> None:
-    """Name the submission that is scored for a team at the end; the last word counts.
+    """Name the submission that will be scored for a team in the final ranking; it may change.
 
-    Without one it is the last that moved the board, or else the latest.
+    By default it is the last that changed the standings, or else the latest.
     """
     from quiltwork.holdout.folders import board_of
 
-    found = board_of(folder).choose(team, number)
-    deliver(found.to_json(), [f"At the end submission {number} is scored for {team}."])
+    status = board_of(folder).choose(team, number)
+    deliver(
+        status.to_json(), [f"Submission {number} will be scored for {team} in the final ranking."]
+    )
 
 
 @command(example="quiltwork leaderboard standings race")
 def standings(
     folder: str = argument(),
 ) -> None:
-    """Show who leads, what is promised and what is left."""
+    """Show the standings, the accuracy guarantee and what is left."""
     from quiltwork.holdout.folders import board_of
 
     _show(board_of(folder).standings())
@@ -152,22 +155,22 @@ def finish(
     output: str | None = output_option,
     report: str | None = report_option,
 ) -> None:
-    """End the competition, and say who is really ahead.
+    """End the competition and show the final ranking.
 
-    Each team's named submission is scored once on the rows that were kept apart, with intervals for
-    all teams together, and groups of teams that cannot be told apart. A board of one bit tells its
+    Each team's named submission is scored once on the rows kept apart, with simultaneous intervals,
+    and groups of teams between which no difference is significant. A board of one bit publishes its
     best score. Finishing again shows the same.
     """
     from quiltwork.holdout.folders import board_of, own_files
 
     check_targets(output, report, inputs=own_files(folder))
-    found = board_of(folder).finish()
+    status = board_of(folder).finish()
     if output not in (None, "-"):
-        files.write(str(output), csv_text(_lines(found)))
-    if report is not None and found.ranking is not None:
-        files.write(report, ranking_page(found.ranking, found.name))
-    written = [f"wrote {path}" for path in (output, report) if path not in (None, "-")]
-    _show(found, *written)
+        files.write(str(output), csv_text(_csv_rows(status)))
+    if report is not None and status.ranking is not None:
+        files.write(report, ranking_page(status.ranking, status.name))
+    notes = [f"wrote {path}" for path in (output, report) if path not in (None, "-")]
+    _show(status, *notes)
 
 
 @command(example="quiltwork leaderboard export race -o standings.csv")
@@ -175,31 +178,31 @@ def export(
     folder: str = argument(),
     output: str | None = output_option,
 ) -> None:
-    """Write the standings as CSV, or how it ended, for anybody to see."""
+    """Write the standings, or the final ranking, as CSV for publication."""
     from quiltwork.holdout.folders import board_of, own_files
 
     check_targets(output, inputs=own_files(folder))
-    found = board_of(folder).standings()
-    text = csv_text(_lines(found))
+    status = board_of(folder).standings()
+    text = csv_text(_csv_rows(status))
     if output in (None, "-"):
-        emit(found.to_json(), text.splitlines())
+        emit(status.to_json(), text.splitlines())
         return
     files.write(str(output), text)
-    emit(found.to_json(), [f"wrote {output}"])
+    emit(status.to_json(), [f"wrote {output}"])
 
 
 @command(example="quiltwork leaderboard certify race --key key.pem -o certificate.json")
 def certify(
     folder: str = argument(),
-    key: str = option("Ed25519 in PEM; made if not there.", "FILE"),
+    key: str = option("An Ed25519 key in PEM; created if it does not exist.", "FILE"),
     output: str | None = output_option,
 ) -> None:
-    """Sign how the leaderboard in FOLDER stands: its name, the date, its promise, its digest."""
+    """Sign the standings of the leaderboard in FOLDER: name, date, guarantee and digest."""
     from quiltwork.holdout.board_certificates import certify as sign
 
     check_targets(output)
-    found = sign(folder, key)
-    deliver(found.to_json(), found.explain().splitlines(), output=output)
+    certificate = sign(folder, key)
+    deliver(certificate.to_json(), certificate.explain().splitlines(), output=output)
 
 
 @command(
@@ -210,19 +213,22 @@ def certify(
 )
 def verify(
     file: str = argument(),
-    public_key: str | None = option("Of whom it must be: hexadecimal digits, or PEM.", "FILE|HEX"),
-    log: str | None = option("Must be whole, and have the line that is certified.", "FILE"),
+    public_key: str | None = option("The expected signer: hexadecimal digits, or PEM.", "FILE|HEX"),
+    log: str | None = option("A log that must contain the certified line, unchanged.", "FILE"),
 ) -> None:
-    """Check a certificate offline: its signature, and that of whom and about what it is."""
+    """Verify a certificate offline: its signature, its signer and its log."""
     from quiltwork.holdout.board_certificates import verify_certificate
 
-    found = verify_certificate(files.read_bytes(file), public_key, log)
-    whose = "" if public_key else " Whose key it is, nothing here tells: compare it."
-    emit(found.to_json(), [*found.explain().splitlines(), f"The signature fits.{whose}"])
+    certificate = verify_certificate(files.read_bytes(file), public_key, log)
+    caution = "" if public_key else " Compare its public key with the signer's to know who signed."
+    emit(
+        certificate.to_json(),
+        [*certificate.explain().splitlines(), f"The signature is valid.{caution}"],
+    )
 
 
 def ranking_page(ranking: FinalRanking, name: str) -> str:
-    """Return the page of how a competition ended."""
+    """Return the page of a final ranking."""
     from quiltwork.report import figure, page, section, table
 
     header, rows = ranking.table()
@@ -230,28 +236,28 @@ def ranking_page(ranking: FinalRanking, name: str) -> str:
         figure(ranking.chart()),
         table(
             "Every team, best first",
-            [*header, "cannot be told apart from"],
+            [*header, "not significantly different from"],
             [
-                [*row, ", ".join(one.tied) or "–"]
-                for row, one in zip(rows, ranking.scores, strict=True)
+                [*row, ", ".join(score.tied) or "–"]
+                for row, score in zip(rows, ranking.scores, strict=True)
             ],
         ),
     ]
-    ends = section("Who is ahead", *parts, anchor="ranking")
-    return page(f"How {name} ended", ranking.explain(), [ends])
+    result = section("Final ranking", *parts, anchor="ranking")
+    return page(f"Final ranking of {name}", ranking.explain(), [result])
 
 
-def _lines(found: BoardStatus) -> list[list[object]]:
-    header, rows = found.table()
+def _csv_rows(status: BoardStatus) -> list[list[object]]:
+    header, rows = status.table()
     return [list(header), *rows]
 
 
-def _show(found: BoardStatus, *then: str) -> None:
-    header, rows = found.table()
+def _show(status: BoardStatus, *more_lines: str) -> None:
+    header, rows = status.table()
     table = [*text_table(header, rows), ""] if rows else []
-    if not rows and found.submitted:
-        table = ["Nobody yet.", ""]
-    emit(found.to_json(), [*table, *found.explain().splitlines(), *then])
+    if not rows and status.submitted:
+        table = ["No announced scores yet.", ""]
+    emit(status.to_json(), [*table, *status.explain().splitlines(), *more_lines])
 
 
 for _each in (create, submit, choose, standings, finish, export, certify, verify):

@@ -1,10 +1,9 @@
-"""`quiltwork mcp`: a leaderboard for agents, by the Model Context Protocol and plain HTTP.
+"""`quiltwork mcp`: serve a leaderboard to agents, by the Model Context Protocol and plain HTTP.
 
-Tools: what is asked for, of which rows, submit, at once or in parts, name a submission for the end,
-what is left. The labels are read by this
-process only, which must run as another user than the agents do. Agents that speak over standard
-input and output get a bridge, a second process of their own user that holds no label and forwards
-to the first.
+The tools describe the task, list row ids, take a submission at once or in parts, name one for the
+final ranking, and show the standings. Labels are read by this process only, which must run as
+another user than the agents. Agents whose client speaks MCP over stdin and stdout use a bridge: a
+second process of their own user that holds no labels and forwards to the first.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import logging
 import re
 from collections.abc import Callable, Iterator, Set
 from contextlib import contextmanager
+from http.client import HTTPException
 from ipaddress import ip_address
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -31,6 +31,7 @@ from quiltwork.errors import (
     StorageError,
     UnsupportedError,
 )
+from quiltwork.exact import shortened
 
 if TYPE_CHECKING:
     from mcp.server import MCPServer
@@ -40,33 +41,33 @@ if TYPE_CHECKING:
     from starlette.types import ASGIApp, Receive, Scope, Send
 
 _LARGEST = 64 << 20
-"""Bytes of a submission."""
-_PATIENCE = 120
+"""Maximum size of a submission, in bytes."""
+_TIMEOUT = 120
 _JSON, _CSV = "application/json", "text/csv"
 _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([a-z0-9._-]+))(?::[0-9]{1,5})?")
-"""A name or an address, and perhaps a port; what is said twice or goes on is no such."""
-_FAILED = "The board failed, and tells nothing; its owner finds the reason where it runs."
-_ASKED = "What is asked for: the metric and how it is scored, how many rows, the promise."
-_IDS = "Every row id that must be predicted, sorted; long where there are many rows."
+"""A host name or an address, perhaps with a port."""
+_FAILED = "Internal error. The owner of the board finds the cause in the server's log."
+_TASK = "The task: the metric and how it is scored, the number of rows, the accuracy guarantee."
+_IDS = "Every row id to predict, sorted; a long list if there are many rows."
 _SUBMIT = (
-    "Submit one prediction for every row id. What is refused, with a sentence, is not counted; "
-    "what is scored counts, whether it moves the board or not."
+    "Submit one prediction for every row id. A refused submission is not counted; a scored one is, "
+    "whether it changes the standings or not. A repetition returns the stored answer."
 )
 _PREDICTIONS = {
     "type": "object",
     "title": "Predictions",
     "additionalProperties": {"anyOf": [{"type": "string"}, {"type": "number"}]},
 }
-"""What agents are told of the argument; what is wrong with it is said in one line, not for each."""
+"""JSON schema of the argument. It is validated here, not by pydantic, whose errors are long."""
 _ADD = (
-    "Send a part of a submission, such as 1,000 rows; nothing is counted. Later parts replace "
-    "earlier ones. Then call submit with the rest, or with {}."
+    "Send a part of a submission, such as 1,000 rows; it is not counted yet. Repeated ids replace "
+    "earlier ones. Finish with submit and the remaining rows, or {}."
 )
-_FILE = "Submit a file of yours: CSV, Parquet or JSON, with the id column and 'prediction'."
-_CHOOSE = "Name the submission, by its number, that is scored at the end; the last word counts."
-_LEFT = "What is left: submissions, the standings so far, and how it ended."
+_FILE = "Submit a local file: CSV, Parquet or JSON, with the id column and 'prediction'."
+_CHOOSE = "Name your submission, by its number, for the final ranking; the latest choice counts."
+_LEFT = "The submissions left, the standings so far, and the final ranking."
 _PROGRESS = ("submitted", "left", "announcements_left", "places", "ended", "named", "ranking")
-"""What of a board changes."""
+"""The fields of a board's state that change."""
 
 
 @command(
@@ -78,30 +79,30 @@ _PROGRESS = ("submitted", "left", "announcements_left", "places", "ended", "name
 def mcp(
     folder: str | None = argument(),
     about: str = option(
-        "What agents are told besides: classes, where features are.", "TEXT", default=""
+        "More instructions for agents, such as where the features are.", "TEXT", default=""
     ),
-    team: str = option("Whose submissions these are.", default="agent"),
-    host: str = option("Where to listen.", default="127.0.0.1"),
-    port: int = option("On which port.", default=8765),
-    url: str | None = option("Forward to this server instead, over stdin and stdout.", "URL"),
+    team: str = option("The team name of all submissions.", default="agent"),
+    host: str = option("The address to listen at.", default="127.0.0.1"),
+    port: int = option("The port to listen at.", default=8765),
+    url: str | None = option("Forward stdin and stdout to this server instead.", "URL"),
 ) -> None:
     """Serve a leaderboard to agents.
 
     With FOLDER: MCP at /mcp, and plain HTTP at /task, /ids, /add, /submit, /choose and /left. Run
     it as a user whose files and processes the agents cannot read. With --url: an MCP server on
-    standard input and output for an agent's own user, which holds nothing.
+    standard input and output for the agent's own user, which holds no labels.
     """
     if (folder is None) == (url is None):
-        raise click.UsageError("Give the FOLDER of a leaderboard, or --url of who serves one")
+        raise click.UsageError("Give either the FOLDER of a leaderboard or the --url of its server")
     if url is not None:
         bridge(url).run("stdio")
         return
     import uvicorn
 
-    made = agents_app(str(folder), team, host, about)
-    shown = f"[{host}]" if ":" in host else host
-    click.echo(f"Serving {folder} at http://{shown}:{port} (MCP at /mcp)", err=True)
-    uvicorn.run(made, host=host, port=port, log_level="warning", access_log=False)
+    application = agents_app(str(folder), team, host, about)
+    address = f"[{host}]" if ":" in host else host
+    click.echo(f"Serving {folder} at http://{address}:{port} (MCP at /mcp)", err=True)
+    uvicorn.run(application, host=host, port=port, log_level="warning", access_log=False)
 
 
 def board_tools(
@@ -109,78 +110,81 @@ def board_tools(
 ) -> dict[str, Callable[..., dict[str, Any]]]:
     """Return the tools over a folder, as functions from JSON values to JSON values.
 
-    What is wrong with a submission is told before the board is asked; what goes wrong from then on
-    is about files that are none of the agents' business, and told to the owner alone. Parts of a
-    submission wait in memory until it is handed in.
+    Errors in a submission are found before the board is asked and explained to the agent. Later
+    errors concern the owner's files, so their details go to the owner's log only. Parts of a
+    submission wait in memory until it is submitted.
 
     Raises:
-        InvalidInputError: if others may read the labels or the secret, or write the board, which
-            would make the boundary a picture.
+        InvalidInputError: if other users may read the labels or the secret, or write the board.
     """
     from quiltwork.holdout.folders import board_of
     from quiltwork.holdout.prediction_tables import check_predictions, predictions_by_id
 
     _check_separated(folder)
-    begun = board_of(folder)
-    metric, rows = begun.metric(), begun.ids
     from quiltwork.holdout.metrics import plain_label
 
-    known, parts, turn = frozenset(map(plain_label, rows)), {}, Lock()
-    scoring = begun.begun.about.scorings[0].body()
+    board = board_of(folder)
+    metric, ids = board.metric(), board.ids
+    known_ids, parts, lock = frozenset(map(plain_label, ids)), {}, Lock()
+    scoring = board.begun.about.scorings[0].body()
 
     def task() -> dict[str, Any]:
-        with _told_to_owner():
-            found = board_of(folder).standings()
-        told = {name: value for name, value in found.body().items() if name not in _PROGRESS}
-        return {**told, "scoring": scoring, "about": about, "how": found.explain()}
+        with _errors_to_owner():
+            status = board_of(folder).standings()
+        fixed = {name: value for name, value in status.body().items() if name not in _PROGRESS}
+        return {**fixed, "scoring": scoring, "about": about, "how": status.explain()}
 
     def add(predictions: dict[str, Any]) -> dict[str, Any]:
-        said = predictions_by_id(predictions, "predictions")
-        unknown = len(said.keys() - known)
+        part = predictions_by_id(predictions, "predictions")
+        unknown = len(part.keys() - known_ids)
         if unknown:
-            raise InvalidInputError(f"{unknown:,} of the predictions are for ids that no row has.")
-        check_predictions(said, metric)
-        with turn:
-            parts.update(said)
-            return {"waiting": len(parts), "missing": len(known) - len(parts)}
+            raise InvalidInputError(f"{unknown:,} of the predictions have an unknown id.")
+        check_predictions(part, metric)
+        with lock:
+            parts.update(part)
+            return {"waiting": len(parts), "missing": len(known_ids) - len(parts)}
 
-    def hand_in(predictions: dict[str, Any], key: str | None = None) -> dict[str, Any]:
-        with turn:
-            said = {**parts, **predictions_by_id(predictions, "predictions")}
-            begun.check(said)
-            with _told_to_owner():
-                _check_separated(folder)
-                found = board_of(folder).submit(team, said, key)
+    def submit(predictions: dict[str, Any], key: str | None = None) -> dict[str, Any]:
+        with lock:
+            whole = {**parts, **predictions_by_id(predictions, "predictions")}
+            board.check(whole)
+            with _errors_to_owner():
+                _check_separated(folder)  # again: file modes may have changed since the start
+                verdict = board_of(folder).submit(team, whole, key)
             parts.clear()
-        return {**found.body(), "told": found.explain()}
+        return {**verdict.body(), "told": verdict.explain()}
 
-    def choose(number: int) -> dict[str, Any]:
-        with _told_to_owner():
-            told = board_of(folder).transcript
-        if told.about.final is None:
-            raise InvalidInputError("This board keeps no rows apart, so nothing is named.")
-        if number not in [one.number for one in told.entries if one.label == team]:
-            raise InvalidInputError("There is no such submission of yours; `left` counts them.")
-        with _told_to_owner():
-            found = board_of(folder).choose(team, number)
-        return {"named": dict(found.named)}
+    def choose(number: Any) -> dict[str, Any]:
+        with _errors_to_owner():
+            transcript = board_of(folder).transcript
+        if transcript.about.final is None:
+            raise InvalidInputError("This board has no final ranking, so nothing can be named.")
+        own = [entry.number for entry in transcript.entries if entry.label == team]
+        if type(number) is not int or number not in own:
+            raise InvalidInputError(
+                f"You have no submission {shortened(number)}; `left` shows how many there are."
+            )
+        with _errors_to_owner():
+            status = board_of(folder).choose(team, number)
+        return {"named": dict(status.named)}
 
     def left() -> dict[str, Any]:
-        with _told_to_owner():
-            found = board_of(folder).standings().body()
-        return {name: found[name] for name in ("submissions", *_PROGRESS)}
+        with _errors_to_owner():
+            body = board_of(folder).standings().body()
+        return {name: body[name] for name in ("submissions", *_PROGRESS)}
 
     return {
         "task": task,
-        "ids": lambda: {"ids": rows},
+        "ids": lambda: {"ids": ids},
         "add": add,
-        "submit": hand_in,
+        "submit": submit,
         "choose": choose,
         "left": left,
     }
 
 
 def _check_separated(folder: str) -> None:
+    """Refuse files that other users may read or write, which would defeat the separation."""
     from quiltwork.holdout import folders
     from quiltwork.holdout.sealed_log import secret_path
 
@@ -194,13 +198,14 @@ def _check_separated(folder: str) -> None:
         if mode & forbidden:
             may, right = ("read", "600") if forbidden == 0o077 else ("written", "go-w")
             raise InvalidInputError(
-                f"{str(path)!r} may be {may} by others, so agents would not need to climb. Make it "
-                f"yours only (chmod {right}), and run the agents as another user."
+                f"{str(path)!r} may be {may} by other users, so agents could bypass the board. "
+                f"Make it private (chmod {right}), and run the agents as another user."
             )
 
 
 @contextmanager
-def _told_to_owner() -> Iterator[None]:
+def _errors_to_owner() -> Iterator[None]:
+    """Log errors for the owner; agents see only that the request failed."""
     try:
         yield
     except BudgetExceeded:
@@ -221,44 +226,47 @@ def agents_app(folder: str, team: str, host: str, about: str = "") -> Starlette:
     for path in ("task", "ids", "left"):
         server.custom_route(f"/{path}", ["GET"])(_over_http(tools[path]))
     for path in ("add", "submit"):
-        server.custom_route(f"/{path}", ["POST"])(_over_http(tools[path], _Sent(identity)))
+        server.custom_route(f"/{path}", ["POST"])(
+            _over_http(tools[path], _PredictionsBody(identity))
+        )
     server.custom_route("/choose", ["POST"])(_over_http(tools["choose"], _number))
-    made = server.streamable_http_app(
+    application = server.streamable_http_app(
         json_response=True,
         stateless_http=True,
         max_request_body_size=_LARGEST,
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
     logging.getLogger("mcp.server.streamable_http").addFilter(_is_no_hang_up)
-    made.add_middleware(_guarded, names={host.lower(), "localhost"})
-    return made
+    application.add_middleware(_guarded, names={host.lower(), "localhost"})
+    return application
 
 
 def _is_no_hang_up(record: logging.LogRecord) -> bool:
-    """Whether a line of the log is about something else than a client that went away."""
+    """Whether a log record is about anything but a client that disconnected."""
     from starlette.requests import ClientDisconnect
 
     return not (record.exc_info and isinstance(record.exc_info[1], ClientDisconnect))
 
 
 def _guarded(app: ASGIApp, names: Set[str]) -> ASGIApp:
-    """Refuse what a page in somebody's browser sends.
+    """Refuse requests that a page in somebody's browser sends (cross-site requests, DNS rebinding).
 
-    It comes from elsewhere, or asks by a name that was made to point here; an address in numbers
-    is no name, so all of the machine's are good.
+    The Host header must be an address or one of `names`, and Origin, if present, this server's own.
     """
     from starlette.datastructures import Headers
     from starlette.responses import JSONResponse
 
     async def respond(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            sent = Headers(scope=scope)
-            asked, origin = sent.getlist("host"), sent.getlist("origin")
+            headers = Headers(scope=scope)
+            hosts, origins = headers.getlist("host"), headers.getlist("origin")
             problem = None
-            if len(asked) != 1 or not _is_own(asked[0], names):
-                problem = "Ask by the server's address, or the name that --host gives it."
-            elif origin not in ([], [f"{scope['scheme']}://{asked[0]}"]):
-                problem = "Pages of other places may not ask here."
+            if len(hosts) != 1 or not _is_own(hosts[0], names):
+                problem = (
+                    "The Host header must be the server's address, or the name given by --host."
+                )
+            elif origins not in ([], [f"{scope['scheme']}://{hosts[0]}"]):
+                problem = "Pages of other origins may not send requests here."
             if problem is not None:
                 await JSONResponse({"error": problem}, 403)(scope, receive, send)
                 return
@@ -267,10 +275,11 @@ def _guarded(app: ASGIApp, names: Set[str]) -> ASGIApp:
     return respond
 
 
-def _is_own(asked: str, names: Set[str]) -> bool:
-    found = _HOST.fullmatch(asked.lower())
+def _is_own(host: str, names: Set[str]) -> bool:
+    """Whether a Host header is a numeric address or one of the server's names."""
+    match = _HOST.fullmatch(host.lower())
     try:
-        name = "" if found is None else found[1] or found[2]
+        name = "" if match is None else match[1] or match[2]
         return name in names or bool(ip_address(name))
     except ValueError:
         return False
@@ -279,7 +288,7 @@ def _is_own(asked: str, names: Set[str]) -> bool:
 def _over_http(
     tool: Callable[..., dict[str, Any]], read: Callable[[bytes, str], Any] | None = None
 ) -> Callable[[Request], Any]:
-    """Return the handler of a tool; `read` makes its argument of a body and its type."""
+    """Return the HTTP handler of a tool; `read` parses its argument from the body."""
     from anyio import to_thread
     from starlette.requests import ClientDisconnect
     from starlette.responses import JSONResponse
@@ -294,28 +303,30 @@ def _over_http(
         except Exception:
             return {"error": _FAILED}, 500
 
-    async def respond(asked: Request) -> Response:
+    async def respond(sent: Request) -> Response:
         body = bytearray()
-        kind = asked.headers.get("content-type", "").partition(";")[0].strip().lower()
+        kind = sent.headers.get("content-type", "").partition(";")[0].strip().lower()
         if read is not None:
-            if kind not in (_JSON, _CSV):  # which a page can send elsewhere only after asking
+            if kind not in (_JSON, _CSV):  # cross-site pages need a preflight request to send these
                 return JSONResponse(
-                    {"error": f"Send it with Content-Type: {_JSON}, or a file as {_CSV}."}, 415
+                    {"error": f"Set Content-Type to {_JSON}, or to {_CSV} for a file."}, 415
                 )
             try:
-                async for part in asked.stream():
+                async for part in sent.stream():
                     body += part
                     if len(body) > _LARGEST:
-                        return JSONResponse({"error": "The submission is too large."}, 413)
+                        return JSONResponse(
+                            {"error": f"The submission is larger than {_LARGEST:,} bytes."}, 413
+                        )
             except ClientDisconnect:
-                return JSONResponse({"error": "The submission ended too early."}, 400)
+                return JSONResponse({"error": "The request body ended too early."}, 400)
         return JSONResponse(*await to_thread.run_sync(answer, bytes(body), kind))
 
     return respond
 
 
-class _Sent:
-    """Reads predictions as they are sent: an object of JSON, or a table with the id column."""
+class _PredictionsBody:
+    """Parser of a request body: a JSON object, or a CSV table with the id column."""
 
     def __init__(self, identity: str) -> None:
         self.identity = identity
@@ -331,29 +342,29 @@ class _Sent:
 
                     return dict(read_predictions(file.name, self.identity))
                 except InvalidInputError as problem:
-                    told = str(problem).replace(repr(file.name), "the file")
-                    raise InvalidInputError(told) from None
+                    message = str(problem).replace(repr(file.name), "the file")
+                    raise InvalidInputError(message) from None
         from quiltwork import files
 
         document = files.parse(body)
-        found = document.get("predictions") if isinstance(document, dict) else None
-        if not isinstance(found, dict):
+        predictions = document.get("predictions") if isinstance(document, dict) else None
+        if not isinstance(predictions, dict):
             raise InvalidInputError('Submit {"predictions": {"row id": prediction, ...}}.')
-        return found
+        return predictions
 
 
-def _number(body: bytes, kind: str) -> int:
+def _number(body: bytes, kind: str) -> Any:
+    """Parse the body {"number": …}; the tool validates the number."""
     from quiltwork import files
 
     document = files.parse(body) if kind == _JSON else None
-    found = document.get("number") if isinstance(document, dict) else None
-    if not isinstance(found, int) or isinstance(found, bool):
-        raise InvalidInputError('Send {"number": 3}, the number of a submission of yours.')
-    return found
+    if not isinstance(document, dict) or "number" not in document:
+        raise InvalidInputError('Send {"number": 3}, with the number of your submission.')
+    return document["number"]
 
 
 def bridge(url: str) -> MCPServer[Any]:
-    """Return an MCP server that forwards its tools to one over HTTP, and reads files to submit."""
+    """Return an MCP server that forwards its tools to a leaderboard's URL, and submits files."""
     if not url.startswith(("http://", "https://")):
         raise InvalidInputError(f"--url is an address such as http://127.0.0.1:8765, not {url!r}.")
 
@@ -363,12 +374,14 @@ def bridge(url: str) -> MCPServer[Any]:
             data = json.dumps({"number" if path == "choose" else "predictions": given[0]}).encode()
         asked = request.Request(f"{url.rstrip('/')}/{path}", data, {"Content-Type": _JSON})  # noqa: S310  (checked above)
         try:
-            with request.urlopen(asked, timeout=_PATIENCE) as answer:  # noqa: S310
+            with request.urlopen(asked, timeout=_TIMEOUT) as answer:  # noqa: S310
                 return dict(json.load(answer))
-        except error.HTTPError as problem:
-            told = json.load(problem).get("error", _FAILED)
-            raise InvalidInputError(str(told)) from None
-        except (OSError, ValueError) as problem:
+        except error.HTTPError as refusal:
+            message = _error_message(refusal)
+            if message is None:
+                raise InvalidInputError(f"{url} is not a leaderboard ({refusal}).") from None
+            raise InvalidInputError(message) from None
+        except (OSError, ValueError, HTTPException) as problem:
             raise InvalidInputError(f"{url} does not answer ({problem}).") from None
 
     def submit_file(path: str) -> dict[str, Any]:
@@ -376,14 +389,24 @@ def bridge(url: str) -> MCPServer[Any]:
 
         return call("submit", read_predictions(path, str(call("task")["identity"])))
 
-    made = _server()
-    _offer(made, call)
+    server = _server()
+    _offer(server, call)
 
-    def told(path: str) -> dict[str, Any]:
+    def submit_local_file(path: str) -> dict[str, Any]:
         return _one_line(submit_file, path)
 
-    made.tool(name="submit_file", description=_FILE)(told)
-    return made
+    server.tool(name="submit_file", description=_FILE)(submit_local_file)
+    return server
+
+
+def _error_message(refusal: error.HTTPError) -> str | None:
+    """Return the error in a leaderboard's answer; None if another server answered."""
+    try:
+        body = json.load(refusal)
+    except (OSError, ValueError):
+        return None
+    message = body.get("error") if isinstance(body, dict) else None
+    return message if isinstance(message, str) else None
 
 
 def _server() -> MCPServer[Any]:
@@ -397,7 +420,7 @@ def _server() -> MCPServer[Any]:
 
 
 def _one_line(call: Callable[..., dict[str, Any]], *given: Any) -> dict[str, Any]:
-    """Call a tool; what is wrong is one line, however long what was sent."""
+    """Call a tool; every error is one line, however long the input."""
     from mcp.server.mcpserver.exceptions import ToolError
 
     try:
@@ -409,7 +432,7 @@ def _one_line(call: Callable[..., dict[str, Any]], *given: Any) -> dict[str, Any
 
 
 def _offer(server: MCPServer[Any], call: Callable[..., dict[str, Any]]) -> None:
-    """Offer the tools, each a call by its name; the server runs them in threads."""
+    """Register the tools with the server, which runs each call in a thread."""
     from pydantic import WithJsonSchema
 
     def task() -> dict[str, Any]:
@@ -424,7 +447,7 @@ def _offer(server: MCPServer[Any], call: Callable[..., dict[str, Any]]) -> None:
     def submit(predictions: Any = None) -> dict[str, Any]:
         return _one_line(call, "submit", predictions)
 
-    def choose(number: int = 0) -> dict[str, Any]:
+    def choose(number: Any = None) -> dict[str, Any]:
         return _one_line(call, "choose", number)
 
     def left() -> dict[str, Any]:
@@ -432,13 +455,14 @@ def _offer(server: MCPServer[Any], call: Callable[..., dict[str, Any]]) -> None:
 
     for tool in (add, submit):
         tool.__annotations__["predictions"] = Annotated[Any, WithJsonSchema(_PREDICTIONS)]
+    choose.__annotations__["number"] = Annotated[Any, WithJsonSchema({"type": "integer"})]
     offered: tuple[tuple[Callable[..., dict[str, Any]], str], ...] = (
-        (task, _ASKED),
+        (task, _TASK),
         (ids, _IDS),
         (add, _ADD),
         (submit, _SUBMIT),
         (choose, _CHOOSE),
         (left, _LEFT),
     )
-    for one, meaning in offered:
-        server.tool(description=meaning)(one)
+    for tool, description in offered:
+        server.tool(description=description)(tool)

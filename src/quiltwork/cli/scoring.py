@@ -1,4 +1,4 @@
-"""What `holdout` and `leaderboard` share: how predictions are scored."""
+"""Options of `holdout` and `leaderboard` that say how predictions are scored."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ SHORT = {
 
 def scoring_options(
     metric: str = option(
-        f"{', '.join(SHORT)}, or as scikit-learn names them. Leaderboards show errors times -1: "
-        "more is better.",
+        f"{', '.join(SHORT)}, or a name of scikit-learn's. Leaderboards show errors times -1, so "
+        "that larger is better.",
         "NAME",
         default="accuracy",
     ),
     limits: str | None = option(
         "Public ends of the target, for mae, mse, rmse and r2.", "LOW:HIGH"
     ),
-    positive: str = option("The positive class's label.", default="1"),
-    variance: Fraction | None = option("Of the target on training rows, for r2."),
+    positive: str = option("The label of the positive class.", default="1"),
+    variance: Fraction | None = option("The variance of the target on training rows, for r2."),
     floor: Fraction | None = option(
-        "The share of rows that a class, or what is divided by, has at least."
+        "A public lower bound on the share of rows in the metric's denominator."
     ),
     classes: tuple[str, ...] = option(
-        "A class, which everybody is told; repeat it, or '*' for any text.",
+        "A class that may be predicted, which is public; repeat it, or '*' for any text.",
         "LABEL",
         names="--class",
     ),
@@ -49,11 +49,11 @@ def scoring_options(
     """Return how predictions are scored."""
     from quiltwork.holdout.metrics import Scoring, plain_label
 
-    ends = None
+    limit_pair = None
     if limits is not None:
         low, colon, high = limits.partition(":")
         if not colon:
             raise click.UsageError(f"--limits takes two ends such as 0:5000, not {limits!r}")
-        ends = (exact_number(low), exact_number(high))
+        limit_pair = (exact_number(low), exact_number(high))
     name = SHORT.get(metric, metric)
-    return Scoring(name, ends, plain_label(positive), variance, floor, classes or None)
+    return Scoring(name, limit_pair, plain_label(positive), variance, floor, classes or None)
