@@ -499,7 +499,7 @@ def test_a_curator_reads_no_kept_label_before_the_end(ending, monkeypatch):
 def test_what_was_predicted_is_sealed_at_rest_and_deleted_with_the_tables(ending):
     team, said = ending
     assert score(team, said(0.8, 0.8, 1), "a").status_code == 200
-    kept = team.service.read(lambda t: holdouts.KEPT.all(t, "1 = 1"))
+    kept = team.service.read(lambda t: holdouts.KEPT.select(t, "1 = 1"))
     assert [one.number for one in kept] == [1]
     assert kept[0].file in team.service.vault.names()
     team.told("olga", "DELETE", "/v1/holdouts/board/tables")

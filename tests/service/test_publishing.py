@@ -47,30 +47,30 @@ def submitted(service):
 
 
 def found(service, identity):
-    return service.read(lambda t: jobs.JOBS.one(t, id=identity))
+    return service.read(lambda t: jobs.JOBS.find(t, id=identity))
 
 
 def test_jobs_wait_in_order_and_are_taken_up_once(service):
     first, second = submitted(service), submitted(service)
     places = [
-        service.read(lambda t, one=one: jobs.shown(t, jobs.JOBS.named(t, id=one))).place
+        service.read(lambda t, one=one: jobs.job_record(t, jobs.JOBS.get(t, id=one))).place
         for one in (first, second)
     ]
     assert places == [0, 1]
-    begun = jobs.begin_next(service.storage)
+    begun = jobs.start_next(service.storage)
     assert (begun.id, begun.attempts) == (first, 1)
-    jobs.put_back(service.storage, begun)  # the server stops: that counts as nothing
+    jobs.return_to_queue(service.storage, begun)  # the server stops: that counts as nothing
     for attempt in (1, 2):
-        begun = jobs.begin_next(service.storage)
+        begun = jobs.start_next(service.storage)
         assert (begun.id, begun.attempts) == (first, attempt)
         jobs.note_progress(service.storage, begun, 1, 2)
-        jobs.take_up_again(service.storage)  # its process was killed
+        jobs.requeue_interrupted(service.storage)  # its process was killed
         with pytest.raises(jobs.LeaseLostError):
             jobs.note_progress(service.storage, begun, 2, 2)
     ended = found(service, first)
     assert ended.state == "failed"
     assert "ended twice" in ended.error
-    assert jobs.begin_next(service.storage).id == second
+    assert jobs.start_next(service.storage).id == second
 
 
 def test_what_fails_is_told_in_a_sentence_and_never_with_what_was_raised(service, monkeypatch):

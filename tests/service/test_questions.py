@@ -8,10 +8,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from quiltwork.budget.ledger.store import Store
-from quiltwork.service.dataset_rows import _files, _keep, _pieces
+from quiltwork.service.dataset_rows import _files, _read_uploads, _store
 from quiltwork.service.datasets import registered
 from quiltwork.service.problems import Problem
-from quiltwork.service.questions import AskedQuestion, mark_of
+from quiltwork.service.questions import NewQuestion, digest_of
 from quiltwork.service.vault import Vault
 
 SMALL = {"query": {"kind": "count", "state": "walk"}, "epsilon": "1/100"}
@@ -51,7 +51,7 @@ def test_an_answer_takes_three_transactions(team, steps, monkeypatch):
 def test_the_question_is_recorded_with_its_debit_as_it_was_asked(team, steps):
     answer = asked(team, "k").json()
     (debit,) = team.service.ledger.history("steps")
-    assert debit.request["asked"] == mark_of(AskedQuestion(**SMALL))
+    assert debit.request["asked"] == digest_of(NewQuestion(**SMALL))
     other = {**SMALL, "epsilon": "1/50"}
     assert asked(team, "k", other).status_code == 422
     assert asked(team, "k").json() == answer
@@ -163,14 +163,14 @@ def test_questions_and_rows_that_come_at_the_same_time_are_all_taken(team, steps
 
     monkeypatch.setattr(Vault, "write", crash)
     with pytest.raises(RuntimeError):
-        _keep(team.service, registered(team.service, "steps"), _piece(team), "pia")
+        _store(team.service, registered(team.service, "steps"), _piece(team), "pia")
     assert team.service.ledger.status("steps").length == 127
     assert asked(team, "after").status_code == 201
 
 
 def _piece(team):
     (file, _), *_ = team.service.storage.read(lambda t: _files(t, "steps"))[1:]
-    return _pieces(team.service, [(file, "pia")])[0][0]
+    return _read_uploads(team.service, [(file, "pia")])[0][0]
 
 
 def test_who_has_sent_little_holds_up_no_question_about_what_others_have_sent(team, steps):
@@ -201,8 +201,8 @@ def test_the_budget_of_a_holdout_is_nobodys_dataset(team):
 def test_rows_that_are_still_being_read_when_all_are_deleted_are_not_kept(team, survey):
     found = registered(team.service, survey)
     before = team.service.storage.read(lambda t: _files(t, survey))
-    ((piece, _),) = _pieces(team.service, before)
+    ((piece, _),) = _read_uploads(team.service, before)
     team.told("olga", "DELETE", "/v1/datasets/survey/rows")
     with pytest.raises(Problem, match="takes no more rows"):
-        _keep(team.service, found, piece, "olga")
+        _store(team.service, found, piece, "olga")
     assert team.service.vault.names() == set()

@@ -105,7 +105,7 @@ def parameters(route):
 def test_every_route_has_its_line_and_every_line_its_route():
     assert {route.action for route in ROUTES} == set(RIGHTS)
     assert len({route.name for route in ROUTES}) == len(ROUTES)
-    known = {name for part in FEATURES for name in part.belongs}
+    known = {name for part in FEATURES for name in part.ownership}
     for route in ROUTES:
         assert set(parameters(route)) <= known | set(route.free), route.path
 
@@ -184,10 +184,10 @@ def test_revoked_expired_and_removed_are_told_apart_by_nobody(house):
 
 
 def test_a_token_is_stored_as_its_hash_and_its_use_is_seen(house, settings):
-    from quiltwork.service.members import write_uses
+    from quiltwork.service.members import write_last_uses
 
     house.told("anna", "GET", "/v1/me")
-    write_uses(house.service)
+    write_last_uses(house.service)
     (token,) = house.told("anna", "GET", "/v1/members/anna/tokens")["items"]
     assert token["used"] is not None
     stored = house.service.storage.read(lambda t: t.rows("SELECT * FROM curator_tokens"))

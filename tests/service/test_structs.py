@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from quiltwork.errors import InvalidInputError
 from quiltwork.service.members import NewMember
 from quiltwork.service.problems import Problem
-from quiltwork.service.questions import AskedQuestion
-from quiltwork.service.structs import converted, exact_number, read_document
+from quiltwork.service.questions import NewQuestion
+from quiltwork.service.structs import as_struct, exact_number, parse_document
 
 GOOD = b'{"query": {"kind": "histogram"}, "epsilon": 0.5}'
 BAD = {
@@ -45,36 +45,36 @@ OTHER = {
 
 
 def test_a_good_document_is_read():
-    assert read_document(GOOD, AskedQuestion, 32).epsilon == 0.5
+    assert parse_document(GOOD, NewQuestion, 32).epsilon == 0.5
     escaped = b'{"query": {"kind": "[[[[\\"\\u00e9"}, "epsilon": 0.0}'
-    assert read_document(escaped, AskedQuestion, 3).query == {"kind": '[[[["é'}
+    assert parse_document(escaped, NewQuestion, 3).query == {"kind": '[[[["é'}
 
 
 @pytest.mark.parametrize("text", BAD.values(), ids=BAD)
 def test_what_is_no_plain_json_is_refused(text):
     with pytest.raises(Problem) as caught:
-        read_document(text, AskedQuestion, 32)
+        parse_document(text, NewQuestion, 32)
     assert (caught.value.status, caught.value.kind) == (400, "bad-request")
 
 
 @pytest.mark.parametrize("text", OTHER.values(), ids=OTHER)
 def test_another_document_is_refused(text):
     with pytest.raises(Problem) as caught:
-        read_document(text, AskedQuestion, 32)
+        parse_document(text, NewQuestion, 32)
     assert (caught.value.status, caught.value.kind) == (422, "invalid-input")
 
 
 @given(st.binary(max_size=200))
 def test_any_bytes_are_read_or_refused(text):
     with suppress(Problem):
-        read_document(text, AskedQuestion, 8)
+        parse_document(text, NewQuestion, 8)
 
 
 @pytest.mark.parametrize("name", ["eve\n", "", "a b", "-a", "a" * 101, "é", "a/b", "a\0"])
 def test_a_name_is_fit_for_a_path(name):
     with pytest.raises(Problem):
-        converted({"name": name, "role": "analyst"}, NewMember)
-    assert converted({"name": "e.v-e_1", "role": "analyst"}, NewMember).name == "e.v-e_1"
+        as_struct({"name": name, "role": "analyst"}, NewMember)
+    assert as_struct({"name": "e.v-e_1", "role": "analyst"}, NewMember).name == "e.v-e_1"
 
 
 def test_numbers_are_exact():

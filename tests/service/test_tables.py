@@ -174,10 +174,10 @@ def test_a_publication_that_is_cancelled_or_fails_can_be_asked_for_again(clinic)
 
 def test_an_attempt_that_was_given_up_or_cancelled_publishes_nothing(clinic, tmp_path):
     name, storage = queued(clinic)["id"], clinic.service.storage
-    lost = jobs.begin_next(storage)
+    lost = jobs.start_next(storage)
     store = published_from(clinic.service, "clinic", tmp_path, lambda done, total: None)
-    jobs.take_up_again(storage)
-    again = jobs.begin_next(storage)
+    jobs.requeue_interrupted(storage)
+    again = jobs.start_next(storage)
     assert (again.id, again.attempts) == (name, 2)
     with pytest.raises(jobs.LeaseLostError):
         jobs.finish(storage, lost, store)

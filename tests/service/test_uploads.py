@@ -157,7 +157,7 @@ def test_one_token_holds_half_of_the_places():
         places, inside, most = ConcurrencyLimiter(Limits(requests=6, uploads=4)), [], []
 
         async def one(token, file):
-            async with places.place(token, file=file):
+            async with places.slot(token, file=file):
                 inside.append((token, file))
                 most.append(inside.count((token, file)))
                 if file:

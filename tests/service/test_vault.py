@@ -151,6 +151,6 @@ def test_a_key_given_later_seals_what_is_written_from_then_on(tmp_path):
     sealed = Vault.opened(tmp_path, KEY)
     assert b"".join(sealed.read(name)) == b"rows"
     sealed.write([b"more"])
-    assert sealed.in_the_clear() == 1
+    assert sealed.unencrypted() == 1
     with pytest.raises(StorageError, match="no key"):
         Vault.opened(tmp_path, None)

@@ -112,7 +112,7 @@ def serve(
             made = NewToken(label="made at the machine")
             _tell({"token": issue(service, new_token, new_token, made).secret})
             return
-        if settings.key is not None and (clear := service.vault.in_the_clear()):
+        if settings.key is not None and (clear := service.vault.unencrypted()):
             files_kept = counted(clear, "file")
             click.echo(
                 f"Warning: {files_kept} of {str(folder)!r} from before there was a key "

@@ -9,22 +9,23 @@ from pathlib import Path
 
 from quiltwork.service import jobs
 from quiltwork.service.features import open_service
-from quiltwork.service.publication_process import DATABASE, carry_out
+from quiltwork.service.publication_process import DATABASE, run_job
 from quiltwork.service.settings import Settings, key_from
 
 
-def _end_with_server() -> None:
+def _exit_with_server() -> None:
+    # Standard input is a pipe from the server: it closes when the server ends, however it ends.
     while os.read(0, 1):
         pass
     os._exit(1)
 
 
 def main(data: str, identity: str) -> None:
-    """Carry out a job that was begun; end at once when the server is gone."""
-    threading.Thread(target=_end_with_server, daemon=True).start()
+    """Run a started job; exit at once when the server is gone."""
+    threading.Thread(target=_exit_with_server, daemon=True).start()
     settings = Settings(database=os.environ[DATABASE], data=Path(data), key=key_from())
     service = open_service(settings, clean=False)
-    carry_out(service, service.read(lambda t: jobs.JOBS.named(t, id=identity)))
+    run_job(service, service.read(lambda t: jobs.JOBS.get(t, id=identity)))
 
 
 if __name__ == "__main__":

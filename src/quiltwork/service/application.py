@@ -1,4 +1,4 @@
-"""The application: the API's face of the pipeline, and what is asked without a token."""
+"""The curator's ASGI application: the API's adapter for the pipeline, and the public addresses."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from starlette.routing import BaseRoute
 from starlette.routing import Route as StarletteRoute
 
 from quiltwork.errors import QuiltworkError
-from quiltwork.service.hosts import Entrance
-from quiltwork.service.members import authenticated, is_token, noted_uses
-from quiltwork.service.openapi import KEY_PATTERN, description
+from quiltwork.service.hosts import HostMiddleware
+from quiltwork.service.members import authenticated, is_token, recording_last_uses
+from quiltwork.service.openapi import KEY_PATTERN, openapi_document
 from quiltwork.service.pipeline import Metrics, Work, endpoint
 from quiltwork.service.problems import NO_STORE, Problem, problem_of, problem_response
 from quiltwork.service.request_limits import limited_body, media_type_of, too_large
 from quiltwork.service.rights import Caller
-from quiltwork.service.routes import Route, Service, check
-from quiltwork.service.structs import converted, read_document
+from quiltwork.service.routes import Route, Service, check_rights
+from quiltwork.service.structs import as_struct, parse_document
 from quiltwork.service.uploads import received, suffix_of
 
 _JSON = "application/json"
@@ -40,33 +40,35 @@ _HTTP_KINDS = {404: "not-found", 405: "method-not-allowed"}
 def create_app(
     service: Service, pages: Callable[[Service, Metrics], Iterable[BaseRoute]] = lambda *_: ()
 ) -> Starlette:
-    """Return the application of a curator; `pages` makes routes that are no part of the API."""
+    """Return the application of a curator; `pages` makes the routes outside the API."""
     metrics = Metrics()
 
-    async def counts(_: Request) -> Response:
+    async def show_metrics(_: Request) -> Response:
         return Response(metrics.text(), media_type="text/plain; version=0.0.4")
 
-    async def ready(_: Request) -> Response:
-        state = 200 if await run_sync(_is_ready, service) else 503
-        words = "ready" if state == 200 else "not ready"
-        return Response(msgspec.json.encode({"status": words}), state, NO_STORE, _JSON)
+    async def show_readiness(_: Request) -> Response:
+        ready = await run_sync(_is_ready, service)
+        body = msgspec.json.encode({"status": "ready" if ready else "not ready"})
+        return Response(body, 200 if ready else 503, NO_STORE, _JSON)
 
-    text = msgspec.json.encode(description(service.routes))
-    plain: dict[str, Any] = {
-        "/openapi.json": Response(text, media_type=_JSON),
+    schema = msgspec.json.encode(openapi_document(service.routes))
+    public: dict[str, Any] = {
+        "/openapi.json": Response(schema, media_type=_JSON),
         "/healthz": Response(b'{"status":"ok"}', media_type=_JSON),
-        "/readyz": ready,
-        "/metrics": counts,
+        "/readyz": show_readiness,
+        "/metrics": show_metrics,
     }
     by_path: dict[str, dict[str, Route]] = {}
     for route in service.routes:
         by_path.setdefault(route.path, {})[route.method] = route
     app = Starlette(
         routes=[
-            *(StarletteRoute(path, answer, methods=["GET"]) for path, answer in plain.items()),
+            *(StarletteRoute(path, respond, methods=["GET"]) for path, respond in public.items()),
             *(
                 StarletteRoute(
-                    path, endpoint(service, ApiFace(service, routes), metrics), methods=list(routes)
+                    path,
+                    endpoint(service, ApiAdapter(service, routes), metrics),
+                    methods=list(routes),
                 )
                 for path, routes in by_path.items()
             ),
@@ -74,15 +76,16 @@ def create_app(
         ],
         exception_handlers={HTTPException: _http_problem, Exception: _unexpected},
         lifespan=lambda _: _lifespan(service),
-        middleware=[Middleware(Entrance, settings=service.settings)],
+        middleware=[Middleware(HostMiddleware, settings=service.settings)],
     )
-    app.router.redirect_slashes = False  # nothing is elsewhere, and no token is sent there
+    # A redirect to the same path with a slash would carry a token to an address nobody chose.
+    app.router.redirect_slashes = False
     app.state.service = service
     return app
 
 
 def _is_ready(service: Service) -> bool:
-    """Whether database and data directory can be used now."""
+    """Whether the database answers and the data directory can be written."""
     try:
         service.read(lambda t: t.row("SELECT 1"))
     except QuiltworkError:
@@ -92,14 +95,14 @@ def _is_ready(service: Service) -> bool:
 
 @asynccontextmanager
 async def _lifespan(service: Service) -> AsyncIterator[None]:
-    async with noted_uses(service):
+    async with recording_last_uses(service):
         yield
     service.ledger.close()
 
 
 @dataclass(frozen=True)
-class ApiFace:
-    """The API at one path: all its methods; HEAD is answered as GET is."""
+class ApiAdapter:
+    """The API at one path, with all its methods; HEAD is answered like GET."""
 
     service: Service
     routes: Mapping[str, Route]
@@ -107,86 +110,85 @@ class ApiFace:
     def _route(self, request: Request) -> Route:
         return self.routes["GET" if request.method == "HEAD" else request.method]
 
-    def named(self, request: Request) -> tuple[str, str]:
-        """Name a request by its route."""
+    def label(self, request: Request) -> tuple[str, str]:
+        """Return the route's name and path."""
         route = self._route(request)
         return route.name, route.path
 
-    async def enter(self, request: Request) -> tuple[str, bool]:
-        """Recognise what is no token, and what is too large."""
+    async def admit(self, request: Request) -> tuple[str, bool]:
+        """Refuse a malformed token and a declared length beyond the limit."""
         route, limits = self._route(request), self.service.settings.limits
-        token = bearer(request)
+        token = bearer_token(request)
         _check_length(request, limits.upload if route.upload else limits.document)
         return token, route.upload
 
-    async def work(self, request: Request) -> Work:
-        """Read a document, or pass on a file as it comes."""
+    async def prepare(self, request: Request) -> Work:
+        """Read a JSON body; an upload is streamed while the work runs."""
         route, service = self._route(request), self.service
         limits = service.settings.limits
         path = {name: str(value) for name, value in request.path_params.items()}
-        query, key = _read_query(route, request), _read_key(route, request)
+        query, key = _parse_query(route, request), _idempotency_key(route, request)
         stream = limited_body(
             request.stream(), limits.upload if route.upload else limits.document, limits.pause
         )
         media_type = media_type_of(request)
-        admitted = partial(_admitted, service, route, bearer(request), path)
+        authorize = partial(_authorized, service, route, bearer_token(request), path)
         if route.upload:
             encoding = request.headers.get("content-encoding", "").strip().lower()
-            sent = partial(
+            read_body = partial(
                 received, service.vault, limits, _parts(stream), suffix_of(media_type), encoding
             )
         else:
             content = b"".join([part async for part in stream])
-            sent = partial(_read_json, route, content, media_type, limits.depth)
-        return lambda: _told(route, route.carry_out(service, admitted, path, query, key, sent))
+            read_body = partial(_parse_json, route, content, media_type, limits.depth)
+        return lambda: _response(route, route.run(service, authorize, path, query, key, read_body))
 
-    def refused(self, request: Request, problem: Problem) -> Response:
-        """Tell it as problem details."""
+    def refusal(self, request: Request, problem: Problem) -> Response:
+        """Return the problem as problem details."""
         return problem_response(problem)
 
 
-def _told(route: Route, found: Any) -> Response:
-    content = b"" if route.response is None else msgspec.json.encode(found)
+def _response(route: Route, result: Any) -> Response:
+    content = b"" if route.response is None else msgspec.json.encode(result)
     return Response(content, route.status, NO_STORE, _JSON if content else None)
 
 
-def bearer(request: Request) -> str:
-    """Return the token of a request; 401 for what cannot be one, without asking anybody."""
+def bearer_token(request: Request) -> str:
+    """Return the bearer token of a request; 401 for a malformed one, without any lookup."""
     scheme, _, secret = request.headers.get("authorization", "").partition(" ")
     if scheme.lower() != "bearer" or not is_token(secret.strip()):
         raise _unauthenticated()
     return secret.strip()
 
 
-def _admitted(service: Service, route: Route, secret: str, path: dict[str, str]) -> Caller:
-    """Return who asks, if she may; else 401, 403 or 404."""
-
+def _authorized(service: Service, route: Route, secret: str, path: dict[str, str]) -> Caller:
+    """Return the caller, if she may use the route; else 401, 403 or 404."""
     caller = authenticated(service, secret)
     if caller is None:
         raise _unauthenticated()
-    check(route, service, caller, path)
+    check_rights(route, service, caller, path)
     return caller
 
 
 def _unauthenticated() -> Problem:
-    detail = "Send a token that is valid as `Authorization: Bearer …`."
+    detail = "Send a valid token as `Authorization: Bearer …`."
     return Problem(401, "unauthenticated", detail, {"WWW-Authenticate": "Bearer"})
 
 
-def _check_length(request: Request, most: int) -> None:
+def _check_length(request: Request, max_bytes: int) -> None:
     text = request.headers.get("content-length", "0")
-    if not text.isdecimal() or len(text) > 15 or int(text) > most:
-        raise too_large(most)
+    if not text.isdecimal() or len(text) > 15 or int(text) > max_bytes:
+        raise too_large(max_bytes)
 
 
-def _read_query(route: Route, request: Request) -> Any:
-    found = request.query_params.multi_items()
-    if len(dict(found)) < len(found) or (found and route.query is None):
-        raise Problem(400, "bad-request", "A parameter of the query stands twice, or is unknown.")
-    return None if route.query is None else converted(dict(found), route.query, strict=False)
+def _parse_query(route: Route, request: Request) -> Any:
+    items = request.query_params.multi_items()
+    if len(dict(items)) < len(items) or (items and route.query is None):
+        raise Problem(400, "bad-request", "A query parameter is repeated or unknown.")
+    return None if route.query is None else as_struct(dict(items), route.query, strict=False)
 
 
-def _read_key(route: Route, request: Request) -> str:
+def _idempotency_key(route: Route, request: Request) -> str:
     if not route.spends:
         return ""
     key = request.headers.get("idempotency-key", "")
@@ -194,30 +196,31 @@ def _read_key(route: Route, request: Request) -> str:
         raise Problem(
             400,
             "bad-request",
-            "This may spend budget: send an Idempotency-Key of up to 200 letters, a new one for "
-            "each question and the same one to ask again.",
+            "This request may spend budget, so it needs an Idempotency-Key header of 1 to 200 "
+            "printable characters without spaces: a new key for each question, the same key for "
+            "a retry.",
         )
     return key
 
 
-def _read_json(route: Route, body: bytes, media_type: str, depth: int) -> Any:
+def _parse_json(route: Route, body: bytes, media_type: str, depth: int) -> Any:
     if route.request is None:
         if body:
-            raise Problem(400, "bad-request", "Nothing is read from a body here; leave it out.")
+            raise Problem(400, "bad-request", "This route takes no body; leave it out.")
         return None
     if media_type != _JSON:
-        raise Problem(415, "unsupported-media", f"Send {_JSON} as Content-Type.")
-    return read_document(body, route.request, depth)
+        raise Problem(415, "unsupported-media", f"Send the body with Content-Type {_JSON}.")
+    return parse_document(body, route.request, depth)
 
 
 def _parts(stream: AsyncGenerator[bytes, None]) -> Iterator[bytes]:
-    """Pass on a body to a thread, as it comes."""
+    """Yield the parts of an async stream in a worker thread, as they arrive."""
     while (part := anyio.from_thread.run(anext, stream, None)) is not None:
         yield part
 
 
 async def _http_problem(_: Request, error: Exception) -> Response:
-    """Tell Starlette's own refusals in the same shape."""
+    """Return Starlette's own refusals as problem details."""
     status = getattr(error, "status_code", 400)
     kind = _HTTP_KINDS.get(status, "bad-request")
     headers = getattr(error, "headers", None)

@@ -1,11 +1,10 @@
-"""Collaborative tables: rows of several providers, published once, so that none can undo it.
+"""Collaborative tables: rows of several providers, anonymized and published once.
 
 Every provider uploads its own rows and sees nobody else's; columns that the rules do not name are
-not kept. The owner says which columns identify people and which are sensitive, and k, l and m, and
-never sees a row. Publishing is a job: the rows are pooled in the memory of a process of its own,
-anonymized and verified, and only the published table, what it reveals as a whole and each
-provider's own check leave it. A table is published once: a second publication of nearly the same
-rows could be intersected with the first.
+not stored. The owner sets the roles of columns and k, l and m, and never sees a row. Publishing is
+a job: a separate process pools the rows in memory, anonymizes and verifies them, and outputs only
+the published table, a report without records, and each provider's own check. A table is published
+only once, as a second publication of nearly the same rows could be intersected with the first.
 """
 
 from __future__ import annotations
@@ -25,11 +24,11 @@ from quiltwork.client.records import CollaborativeTable, GivenPart, Job
 from quiltwork.errors import InvalidInputError
 from quiltwork.service import jobs
 from quiltwork.service.datasets import Column
-from quiltwork.service.objects import Kind, StoredObject
+from quiltwork.service.objects import ObjectKind, StoredObject
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Call, Feature, Service
 from quiltwork.service.storage import Schema, TableOf, Transaction
-from quiltwork.service.structs import Document, Name, Page, PageQuery, shown_as
+from quiltwork.service.structs import Document, Name, Page, PageQuery, copy_fields
 
 if TYPE_CHECKING:
     from quiltwork.tables import Constraint, Table
@@ -40,13 +39,12 @@ _Small = Annotated[int, Meta(ge=1, le=10**6)]
 
 
 class TableRules(Document, frozen=True):
-    """Which columns are what, and what every group of the published table must withstand.
+    """The roles of columns, how cells are read, and the guarantee for every published group.
 
-    A missing value is refused, or with `missing` as "value" is one of its own; the sensitive one
-    counts as no value for l then. Columns of `text` are read as text; `types` says of others what
-    all cells are, and `na_values` which words stand for a missing one, so that no provider's cell
-    changes how everybody's are read.
-    `hierarchies` has the rows of a tree by column, each from leaf to root.
+    Missing values are refused, or with `missing="value"` are a value of their own, which does not
+    count towards l in the sensitive column. `text` lists columns read as text; `types` fixes the
+    type of others and `na_values` the words for a missing value, so that no provider's cells change
+    how another's are read. `hierarchies` holds the rows of a tree for each column, leaf to root.
     """
 
     quasi_identifiers: Annotated[list[Column], Meta(min_length=1, max_length=50)]
@@ -65,40 +63,42 @@ class TableRules(Document, frozen=True):
 
     @property
     def constraint(self) -> Constraint:
-        """The constraint on a group."""
+        """The constraint that every group must meet."""
         from quiltwork.tables import KAnonymity, LDiversity
 
-        found = KAnonymity(self.k)
-        return found & LDiversity(self.l) if self.l > 1 else found
+        k_anonymity = KAnonymity(self.k)
+        return k_anonymity & LDiversity(self.l) if self.l > 1 else k_anonymity
 
     @property
     def columns(self) -> list[str]:
-        """The columns that are kept of a file."""
+        """The columns of a file that are stored."""
         return [*self.quasi_identifiers, self.sensitive]
 
     def check(self) -> None:
-        """Refuse rules that no file could fit.
+        """Refuse contradictory rules.
 
         Raises:
-            InvalidInputError: for a column of two roles, and a hierarchy that is none.
+            InvalidInputError: for a column with two roles, and for a malformed hierarchy.
         """
         from quiltwork.tables.codes.hierarchies import Hierarchy
 
         if len(set(self.columns)) < len(self.columns):
-            raise InvalidInputError("A column is either a quasi-identifier or sensitive, once.")
-        if strange := sorted({*self.text, *self.types, *self.hierarchies} - set(self.columns)):
             raise InvalidInputError(
-                f"The rules say how {strange[0]!r} is read, and use it nowhere."
+                "Each column is listed once: as a quasi-identifier or as sensitive."
+            )
+        if unused := sorted({*self.text, *self.types, *self.hierarchies} - set(self.columns)):
+            raise InvalidInputError(
+                f"The rules say how column {unused[0]!r} is read, but give it no role."
             )
         if self.sensitive in self.hierarchies:
             raise InvalidInputError(
-                "A hierarchy generalizes a quasi-identifier, not what is sensitive."
+                "Hierarchies are for quasi-identifiers; the sensitive column has none."
             )
         for name, rows in self.hierarchies.items():
             Hierarchy.read(rows, name)
 
     def table(self, path: Path) -> Table:
-        """Read a file as a table of one provider."""
+        """Read one provider's file as a table."""
         from quiltwork.tables import Table
 
         return Table(
@@ -111,7 +111,7 @@ class TableRules(Document, frozen=True):
         )
 
     def published(self, path: Path) -> Table:
-        """Read a published file; its labels are texts, which nothing generalizes further."""
+        """Read a published file, whose labels are texts that are not generalized further."""
         return replace(self, hierarchies={}, types={}).table(path)
 
     def pooled(self, paths: Mapping[str, str]) -> Table:
@@ -132,21 +132,21 @@ State: TypeAlias = Literal["collecting", "publishing", "published"]
 
 
 @dataclass(frozen=True)
-class Collected(StoredObject):
-    """A table; `made` has its `job`.
+class TableRecord(StoredObject):
+    """A table as it is stored; its state has the `job` that publishes it.
 
-    Once published it has `publication`, a file, its `report`, and how many rows were `given`.
+    Once published it also has the file `publication`, the `report`, and the rows `given`.
     """
 
-    asked: TableRules
+    spec: TableRules
 
 
-TABLES = Kind("table", Collected)
+TABLES = ObjectKind("table", TableRecord)
 
 
 @dataclass(frozen=True)
 class GivenRows:
-    """The rows of one provider of a table, at rest."""
+    """The stored rows of one provider."""
 
     name: str
     provider: str
@@ -159,12 +159,12 @@ _PARTS = TableOf("curator_parts", GivenRows, "name, provider")
 
 
 def _files(t: Transaction) -> list[str]:
-    """Return the files of the vault that tables need."""
+    """Return the vault files that tables reference."""
     groups: list[Any] = TABLES.files(t, "row_groups")
     return [
-        *(one.file for one in _PARTS.all(t, "1 = 1")),
+        *(part.file for part in _PARTS.select(t, "1 = 1")),
         *TABLES.files(t, "publication"),
-        *(file for of_table in groups for file in of_table.values()),
+        *(file for by_provider in groups for file in by_provider.values()),
     ]
 
 
@@ -172,14 +172,14 @@ FEATURE = Feature(Schema("parts", (_PARTS,)), {"table": TABLES.is_own}, _files)
 
 
 class NewTable(Document, frozen=True):
-    """A table to collect rows for."""
+    """A table to create."""
 
     name: Name
     rules: TableRules
 
 
 class Published(Document, frozen=True):
-    """The published table."""
+    """A published file."""
 
     name: str
     media_type: str
@@ -187,9 +187,9 @@ class Published(Document, frozen=True):
 
 
 class Weakest(Document, frozen=True):
-    """The fewest providers who, colluding, break the constraint, and in which published group.
+    """The smallest coalition of providers that breaks the constraint, and in which group.
 
-    `left` is how many records of others they would be left with there.
+    `left` is the number of records that remain there without the coalition's own.
     """
 
     coalition: list[str]
@@ -199,11 +199,11 @@ class Weakest(Document, frozen=True):
 
 
 class PublishedReport(Document, frozen=True):
-    """What a published table reveals as a whole; there is no record in it.
+    """Risk and utility of a published table as a whole, without records.
 
-    `withstands` is the largest number of colluding providers it withstands, `sizes` how many
-    groups there are of each size, `groups_of_one` how many have the rows of one provider alone;
-    `providers` has the rows of each, and how many of them are published.
+    `withstands` is the largest number of colluding providers that cannot break the constraint,
+    `sizes` the number of groups of each size, `groups_of_one` the number of groups with rows of a
+    single provider; `providers` lists each provider's rows and how many of them are published.
     """
 
     name: str
@@ -223,131 +223,132 @@ class PublishedReport(Document, frozen=True):
 
 
 class SelfCheck(Document, frozen=True):
-    """What a provider learns from the published table with its own rows."""
+    """What a provider can infer from the published table and its own rows."""
 
     name: str
     explanation: str
     found: dict[str, Any]
 
 
-def _shown(t: Transaction, stored: Collected, caller: Caller) -> CollaborativeTable:
-    everything = caller.role == "auditor" or caller.member == stored.owner
-    job = jobs.JOBS.one(t, id=stored.made.get("job", "")) if everything else None
-    return shown_as(
+def _table_record(t: Transaction, stored: TableRecord, caller: Caller) -> CollaborativeTable:
+    sees_all = caller.role == "auditor" or caller.member == stored.owner
+    job = jobs.JOBS.find(t, id=stored.state.get("job", "")) if sees_all else None
+    return copy_fields(
         CollaborativeTable,
         stored,
-        created=jobs.written(stored.created),
-        rules=msgspec.to_builtins(stored.asked),
+        created=jobs.as_iso(stored.created),
+        rules=msgspec.to_builtins(stored.spec),
         state=_state(t, stored),
-        parts=[one for one in _given(t, stored) if everything or one.provider == caller.member]
-        if everything or caller.role == "provider"
+        parts=[part for part in _given(t, stored) if sees_all or part.provider == caller.member]
+        if sees_all or caller.role == "provider"
         else None,
         admitted=TABLES.admitted(t, stored, caller),
-        job=None if job is None else jobs.shown(t, job),
+        job=None if job is None else jobs.job_record(t, job),
     )
 
 
 @FEATURE.at("GET", _ONE, "table.read")
 def _show_table(call: Call, t: Transaction) -> CollaborativeTable:
-    """Show a table, its rules and where its publication is."""
-    return _shown(t, TABLES.current(t, call.path["table"]), call.caller)
+    """Show a table, its rules and the state of its publication."""
+    return _table_record(t, TABLES.current(t, call.path["table"]), call.caller)
 
 
 @FEATURE.at("GET", _ALL, "table.list", query=PageQuery)
 def _list_tables(call: Call, t: Transaction) -> Page[CollaborativeTable]:
     """List the tables that you may use."""
-    return TABLES.listed(call, t).shown(lambda one: _shown(t, one, call.caller))
+    return TABLES.listed(call, t).map(lambda stored: _table_record(t, stored, call.caller))
 
 
 @FEATURE.at("POST", _ALL, "table.create", request=NewTable, status=201)
 def _make_table(call: Call, t: Transaction) -> CollaborativeTable:
-    """Make a table that providers give rows to."""
+    """Create a table for which providers upload rows."""
     call.body.rules.check()
-    TABLES.create(t, call.body.name, call.who, call.body.rules)
-    return _shown(t, TABLES.current(t, call.body.name), call.caller)
+    TABLES.create(t, call.body.name, call.member, call.body.rules)
+    return _table_record(t, TABLES.current(t, call.body.name), call.caller)
 
 
 @FEATURE.at("PUT", f"{_ONE}/rules", "table.rules", request=TableRules)
 def _set_table_rules(call: Call, t: Transaction) -> CollaborativeTable:
-    """Set columns, k, l and m, until rows are given."""
+    """Change the rules, until the first rows are uploaded."""
     call.body.check()
     table = TABLES.current(t, call.path["table"])
     _refuse_published(t, table)
-    if _parts_of(t, table.name):  # given for rules under which they may be protected better
+    # Providers agreed to the rules under which they uploaded, which may protect them better.
+    if _parts_of(t, table.name):
         raise InvalidInputError(
-            f"Providers have given rows to table {table.name!r} under its present rules. Make "
+            f"Providers have uploaded rows to table {table.name!r} under its current rules. Create "
             "another table, or let every provider delete its rows first."
         )
-    TABLES.write(t, table.name, call.body, table.made)
+    TABLES.write(t, table.name, call.body, table.state)
     t.note("act", f"set the rules of table {table.name}", table.owner)
     return _show_table(call, t)
 
 
 @FEATURE.at("PUT", f"{_ONE}/access/{{member}}", "table.admit")
 def _admit_to_table(call: Call, t: Transaction) -> CollaborativeTable:
-    """Let a provider give rows, or an analyst read what is published."""
+    """Give a provider access to upload rows, or an analyst access to the published table."""
     TABLES.admit(call, t)
     return _show_table(call, t)
 
 
 @FEATURE.at("DELETE", f"{_ONE}/access/{{member}}", "table.admit", status=204)
 def _dismiss_from_table(call: Call) -> None:
-    """Take access back; a provider's rows are deleted with it."""
+    """Withdraw a member's access; a provider's rows are deleted with it."""
     _drop_rows(call, call.path["member"], dismissed=True)
 
 
 @FEATURE.at("PUT", f"{_ONE}/rows", "table.give", upload=True)
 def _give_rows(call: Call) -> GivenPart:
-    """Give your rows, in the place of those that you gave before."""
-    table, provider = TABLES.named(call), call.who
-    rules = table.asked
-    with call.sent.table() as path:
+    """Upload your rows; they replace your earlier ones."""
+    table, provider = TABLES.requested(call), call.member
+    rules = table.spec
+    with call.file.table() as path:
         count = rules.table(path).encoded.rows
-        kept = call.sent.only(path, rules.columns)
+        content = call.file.with_columns(path, rules.columns)
 
     def work(t: Transaction, file: str) -> list[str]:
         now = TABLES.current(t, table.name)
         _refuse_published(t, now)
-        if now.asked != rules:
-            raise InvalidInputError("The rules were changed just now; read them, and send again.")
-        old = _forgotten(t, table.name, provider)
-        _PARTS.add(t, GivenRows(table.name, provider, file, call.sent.suffix, count))
+        if now.spec != rules:
+            raise InvalidInputError("The rules were changed meanwhile. Read them, then send again.")
+        replaced = _remove_parts(t, table.name, provider)
+        _PARTS.add(t, GivenRows(table.name, provider, file, call.file.suffix, count))
         t.note("act", f"gave {count} rows to table {table.name}", provider)
-        return old
+        return replaced
 
-    call.service.keep(kept, work)
+    call.service.store_file(content, work)
     return GivenPart(provider, count)
 
 
 @FEATURE.at("DELETE", f"{_ONE}/rows", "table.give", status=204)
 def _delete_own_rows(call: Call) -> None:
     """Delete your rows."""
-    _drop_rows(call, call.who)
+    _drop_rows(call, call.member)
 
 
 def _drop_rows(call: Call, provider: str, *, dismissed: bool = False) -> None:
-    """Delete a provider's rows, perhaps with its access; a publication that has them stays."""
+    """Delete a provider's rows, and its access if `dismissed`; a publication stays as it is."""
 
     def work(t: Transaction) -> list[str]:
         now = TABLES.current(t, call.path["table"])
         if _open_job(t, now):
-            raise InvalidInputError("The table is being published; wait, or cancel the job.")
-        files = _forgotten(t, now.name, provider)
-        groups = dict(now.made.get("row_groups", {}))
+            raise InvalidInputError("The table is being published. Wait, or cancel the job first.")
+        files = _remove_parts(t, now.name, provider)
+        groups = dict(now.state.get("row_groups", {}))
         if provider in groups:
             files.append(groups.pop(provider))
             TABLES.update(t, now, row_groups=groups)
         if dismissed:
             TABLES.dismiss(call, t)
         if files:
-            t.note("act", f"deleted the rows of {provider} in table {now.name}", call.who)
+            t.note("act", f"deleted the rows of {provider} in table {now.name}", call.member)
         return files
 
-    call.service.forget(work)
+    call.service.delete_files(work)
 
 
-def _forgotten(t: Transaction, name: str, provider: str) -> list[str]:
-    """Forget the rows of one provider; return the files that held them."""
+def _remove_parts(t: Transaction, name: str, provider: str) -> list[str]:
+    """Remove one provider's rows from a table; return the files that are no longer referenced."""
     files = [part.file for part in _parts_of(t, name) if part.provider == provider]
     _PARTS.delete(t, name=name, provider=provider)
     return files
@@ -355,70 +356,74 @@ def _forgotten(t: Transaction, name: str, provider: str) -> list[str]:
 
 @FEATURE.at("POST", f"{_ONE}/publication", "table.publish")
 def _publish_table(call: Call) -> Job:
-    """Publish a table, once: it is queued, and made by a process of its own."""
+    """Publish a table, once: a job is queued, and a separate process runs it."""
     service, new = call.service, jobs.new_id()
 
     def work(t: Transaction) -> Job:
-        """Queue the publication, or find the job that is at it."""
+        """Queue the publication, or return the job that exists already."""
         now = TABLES.current(t, call.path["table"])
-        if not _open_job(t, now) and "publication" not in now.made:
+        if not _open_job(t, now) and "publication" not in now.state:
             if len(_parts_of(t, now.name)) < 2:
-                raise InvalidInputError("A collaborative table needs the rows of two providers.")
+                raise InvalidInputError("Publishing needs rows of at least two providers.")
             jobs.submit(t, now.owner, now.name, new)
             TABLES.update(t, now, job=new)
             t.note("act", f"publishes table {now.name}", now.owner)
-        made = TABLES.current(t, now.name).made
-        return jobs.shown(t, jobs.JOBS.named(t, id=made["job"]))
+        state = TABLES.current(t, now.name).state
+        return jobs.job_record(t, jobs.JOBS.get(t, id=state["job"]))
 
-    found = service.write(work)
-    service.queued.set()
-    return found
+    job = service.write(work)
+    service.publication_queued.set()
+    return job
 
 
 def published_from(
     service: Service, name: str, folder: Path, progress: Callable[[int, int], None]
 ) -> Callable[[Transaction], None]:
-    """Anonymize, verify and describe a table; return what stores it in a transaction.
+    """Anonymize, verify and describe a table; return the function that stores it in a transaction.
 
-    What is written on the way is in `folder`, which is private and deleted afterwards.
+    Intermediate files go to `folder`, which is private and deleted afterwards.
     """
     from quiltwork.tables import anonymize, write_row_groups
 
     table, parts = service.read(lambda t: (TABLES.current(t, name), _parts_of(t, name)))
-    rules = table.asked
+    rules = table.spec
     with ExitStack() as stack:
         paths = {
             part.provider: str(stack.enter_context(service.vault.plain(part.file, part.suffix)))
             for part in parts
         }
         pooled = rules.pooled(paths)
-        made = anonymize(pooled, rules.constraint, rules.m, rules.method, progress=progress)
-    report = _described(made)
-    content = made.write(folder / "published.csv", "escape").read_bytes()
-    own = {one.stem: one.read_bytes() for one in write_row_groups(made, folder / "own", "escape")}
+        publication = anonymize(pooled, rules.constraint, rules.m, rules.method, progress=progress)
+    report = _report(publication)
+    # "escape" keeps a provider's cell such as =HYPERLINK(1) from becoming a formula.
+    content = publication.write(folder / "published.csv", "escape").read_bytes()
+    paths_of_groups = write_row_groups(publication, folder / "own", "escape")
     file = service.vault.write([content])
-    groups = {provider: service.vault.write([own[provider]]) for provider in sorted(own)}
+    groups = {
+        path.stem: service.vault.write([path.read_bytes()]) for path in sorted(paths_of_groups)
+    }
 
     def store(t: Transaction) -> None:
         given = {part.provider: part.row_count for part in parts}
-        made = {"publication": file, "row_groups": groups, "report": report, "given": given}
-        TABLES.update(t, TABLES.current(t, table.name), **made)
+        state = {"publication": file, "row_groups": groups, "report": report, "given": given}
+        TABLES.update(t, TABLES.current(t, table.name), **state)
         t.note("act", f"published table {table.name}", table.owner)
 
     return store
 
 
-def _described(made: Publication) -> dict[str, Any]:
-    """What a publication reveals as a whole, without a single record: for its owner."""
-    report = made.report().body()
+def _report(publication: Publication) -> dict[str, Any]:
+    """Return the fields of `PublishedReport`, which hold no record."""
+    report = publication.report().body()
     return {
-        **made.summary(),
-        "constraint": made.constraint,
-        "m": made.m,
+        **publication.summary(),
+        "constraint": publication.constraint,
+        "m": publication.m,
         "risk": {
             **{name: report[name] for name in ("models", "reidentification")},
             "warnings": [
-                {name: one[name] for name in ("attack", "message")} for one in report["attacks"]
+                {name: attack[name] for name in ("attack", "message")}
+                for attack in report["attacks"]
             ],
         },
         "query_error": report["query_error"],
@@ -428,17 +433,17 @@ def _described(made: Publication) -> dict[str, Any]:
 
 @FEATURE.at("GET", f"{_ONE}/publication", "table.published")
 def _show_publication(call: Call) -> Published:
-    """Get the published table."""
-    stored, file = _published(call)
+    """Return the published table."""
+    stored, file = _publication_file(call)
     content = b"".join(call.service.vault.read(file)).decode("utf-8")
     return Published(name=stored.name, media_type="text/csv", content=content)
 
 
 @FEATURE.at("GET", f"{_ONE}/row-groups", "table.check")
 def _show_row_groups(call: Call) -> Published:
-    """Get your own rows as they were published, which says in which groups they are."""
-    stored, _ = _published(call)
-    file = stored.made["row_groups"].get(call.who)
+    """Return your own rows as published, which shows their groups."""
+    stored, _ = _publication_file(call)
+    file = stored.state["row_groups"].get(call.member)
     if file is None:
         raise InvalidInputError(f"You have no rows in table {stored.name!r}.")
     content = b"".join(call.service.vault.read(file)).decode("utf-8")
@@ -447,71 +452,71 @@ def _show_row_groups(call: Call) -> Published:
 
 @FEATURE.at("GET", f"{_ONE}/report", "table.report")
 def _show_table_report(call: Call) -> PublishedReport:
-    """Say what the published table reveals, and who could break what."""
-    stored, _ = _published(call)
-    return msgspec.convert({"name": stored.name, **stored.made["report"]}, PublishedReport)
+    """Report the risk of the published table, and the coalitions that could break it."""
+    stored, _ = _publication_file(call)
+    return msgspec.convert({"name": stored.name, **stored.state["report"]}, PublishedReport)
 
 
 @FEATURE.at("GET", f"{_ONE}/check", "table.check")
 def _check_own_rows(call: Call) -> SelfCheck:
-    """Say what you learn from the published table with your own rows."""
+    """Report what you can infer from the published table and your own rows."""
     from quiltwork.tables import own_view
 
-    (stored, file), vault = _published(call), call.service.vault
-    part = call.service.read(lambda t: _PARTS.one(t, name=stored.name, provider=call.who))
+    (stored, file), vault = _publication_file(call), call.service.vault
+    part = call.service.read(lambda t: _PARTS.find(t, name=stored.name, provider=call.member))
     if part is None:
         raise InvalidInputError(f"You have no rows in table {stored.name!r}.")
-    rules, placed = stored.asked, stored.made["row_groups"][call.who]
+    rules, groups_file = stored.spec, stored.state["row_groups"][call.member]
     with (
-        vault.plain(file, ".csv") as shown,
+        vault.plain(file, ".csv") as published,
         vault.plain(part.file, part.suffix) as own,
-        vault.plain(placed, ".csv") as groups,
+        vault.plain(groups_file, ".csv") as groups,
     ):
         view = own_view(
-            rules.published(shown),
+            rules.published(published),
             rules.table(own),
             rules.constraint,
             row_groups=rules.published(groups),
         )
-    found = json.loads(view.to_json())
-    return SelfCheck(name=stored.name, explanation=view.explain(), found=found)
+    document = json.loads(view.to_json())
+    return SelfCheck(name=stored.name, explanation=view.explain(), found=document)
 
 
-def _published(call: Call) -> tuple[Collected, str]:
-    """Return a table that is published, and the file that it is in."""
-    stored = TABLES.named(call)
-    if "publication" not in stored.made:
-        raise InvalidInputError(f"Table {stored.name!r} is not published yet.")
-    return stored, stored.made["publication"]
+def _publication_file(call: Call) -> tuple[TableRecord, str]:
+    """Return the requested table and the vault file of its publication."""
+    stored = TABLES.requested(call)
+    if "publication" not in stored.state:
+        raise InvalidInputError(f"Table {stored.name!r} has not been published yet.")
+    return stored, stored.state["publication"]
 
 
 def _parts_of(t: Transaction, name: str) -> list[GivenRows]:
-    """Return the rows that every provider gave, as names of files."""
-    return _PARTS.all(t, "name = ? ORDER BY provider", name)
+    """Return each provider's stored rows."""
+    return _PARTS.select(t, "name = ? ORDER BY provider", name)
 
 
-def _given(t: Transaction, table: Collected) -> list[GivenPart]:
-    """Return how many rows every provider gave; of a published table, what it was made of."""
-    kept = {part.provider: part.row_count for part in _parts_of(t, table.name)}
-    given = table.made.get("given", kept)
-    return [GivenPart(name, rows, name in kept) for name, rows in given.items()]
+def _given(t: Transaction, table: TableRecord) -> list[GivenPart]:
+    """Return each provider's number of rows; for a published table, as they were at publication."""
+    stored = {part.provider: part.row_count for part in _parts_of(t, table.name)}
+    given = table.state.get("given", stored)
+    return [GivenPart(name, rows, name in stored) for name, rows in given.items()]
 
 
-def _state(t: Transaction, table: Collected) -> State:
-    """Say where a table is."""
-    if "publication" in table.made:
+def _state(t: Transaction, table: TableRecord) -> State:
+    """Return the state that members see."""
+    if "publication" in table.state:
         return "published"
     return "publishing" if _open_job(t, table) else "collecting"
 
 
-def _open_job(t: Transaction, table: Collected) -> bool:
-    job = jobs.JOBS.one(t, id=table.made.get("job", ""))
+def _open_job(t: Transaction, table: TableRecord) -> bool:
+    job = jobs.JOBS.find(t, id=table.state.get("job", ""))
     return job is not None and job.state in ("queued", "running")
 
 
-def _refuse_published(t: Transaction, table: Collected) -> None:
+def _refuse_published(t: Transaction, table: TableRecord) -> None:
     if _state(t, table) != "collecting":
         raise InvalidInputError(
-            f"Table {table.name!r} is published, or about to be, and a second publication of "
-            "nearly the same rows could be intersected with it; make a new table."
+            f"Table {table.name!r} is published or being published. A second publication of nearly "
+            "the same rows could be intersected with it, so create a new table."
         )

@@ -1,7 +1,7 @@
-"""Datasets: what they are about, their budget in the ledger, and who may use them.
+"""Datasets: their description, their budget in the ledger, and the members with access.
 
 A dataset is a *series* of states under a belief, or *counts* of people in public categories. It is
-registered without rows (`dataset_rows.py` adds those). Its budget is the ledger's, set once.
+registered without rows, which `dataset_rows.py` adds. Its budget is set once, in the ledger.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from quiltwork.service.structs import (
     Page,
     PageQuery,
     Text,
+    copy_fields,
     exact_number,
-    shown_as,
 )
 
 Kind: TypeAlias = Literal["series", "counts"]
@@ -43,7 +43,7 @@ Column: TypeAlias = Annotated[str, Meta(min_length=1, max_length=200)]
 
 @dataclass(frozen=True)
 class Registered:
-    """A dataset; `about` has its text, what it `holds` as plain values, and how many `arrived`."""
+    """A dataset as it is stored; `about` holds its text, description and `arrived` points."""
 
     name: str
     kind: Kind
@@ -54,24 +54,24 @@ class Registered:
 
     @property
     def text(self) -> str:
-        """What it is about, in a sentence."""
+        """The dataset in a sentence, for its users."""
         return str(self.about["text"])
 
     @property
     def arrived(self) -> int | None:
-        """How many time points of a series have rows, None if that was not noted; it is public."""
+        """How many time points of a series have rows, a public number; None if unknown."""
         return None if self.kind == "counts" else self.about.get("arrived")
 
     @cached_property
-    def holds(self) -> SeriesOf | CountsOf:
-        """What it is about."""
-        read: type[SeriesOf | CountsOf] = SeriesOf if self.kind == "series" else CountsOf
-        return msgspec.convert(self.about["about"], read)
+    def description(self) -> SeriesOf | CountsOf:
+        """The description, as a struct."""
+        kind: type[SeriesOf | CountsOf] = SeriesOf if self.kind == "series" else CountsOf
+        return msgspec.convert(self.about["about"], kind)
 
 
 @dataclass(frozen=True)
 class StoredAccess:
-    """Who may use a dataset beside its owner, and since when."""
+    """A member's access to a dataset of another."""
 
     dataset: str
     member: str
@@ -92,7 +92,7 @@ _ACCESS = f"{_OF_DATASET}/access/{{member}}"
 
 
 class SeriesOf(Document, frozen=True):
-    """A series of states, one for each subject: how files are read, and what is believed."""
+    """A series of states for each subject: the belief, and how files are read."""
 
     belief: dict[str, Any]
     value: Column
@@ -108,9 +108,9 @@ class SeriesOf(Document, frozen=True):
 
 
 class CountsOf(Document, frozen=True):
-    """People in public categories; who has several rows is told by `subject`.
+    """People in public categories; the column `subject` identifies people with several rows.
 
-    How many people there are is told only if it is public; previews judge errors by it.
+    `people`, given only if their number is public, lets previews judge errors against it.
     """
 
     columns: Annotated[
@@ -123,8 +123,9 @@ class CountsOf(Document, frozen=True):
 
 
 class NewDataset(Document, frozen=True):
-    """What to register: one of `series` and `counts`; with `delta` a series answers with Gaussian
-    noise.
+    """A dataset to register: a `series` or `counts`.
+
+    With `delta` a series is answered with Gaussian noise.
     """
 
     name: Name
@@ -136,109 +137,121 @@ class NewDataset(Document, frozen=True):
 
 
 class Reason(Document, frozen=True):
-    """Why nothing more is to be released."""
+    """The reason for retiring a dataset."""
 
     reason: Annotated[str, Meta(min_length=1, max_length=500)] = "no longer used"
 
 
 class NewShare(Document, frozen=True):
-    """What a member may use: at most `cap`, and `reserved` whatever others do."""
+    """A member's share of a budget: at most `cap`, and `reserved` against others' use."""
 
     cap: Number | None = None
     reserved: Number | None = None
 
 
 def beliefs_of(about: SeriesOf) -> tuple[Belief, ...]:
-    """Read the beliefs; they must name every state, so that rows can be checked once for all."""
-    found = beliefs_from_json(json.dumps(about.belief))
-    if any(belief.states is None for belief in found):
+    """Return the beliefs; they must name their states, so that rows are checked when added."""
+    beliefs = beliefs_from_json(json.dumps(about.belief))
+    if any(belief.states is None for belief in beliefs):
         raise InvalidInputError(
-            "A belief about a curator's series names its states: a chain, a box or a cyclic chain."
+            "The belief about a curator's series must name its states, as a chain, a box or a "
+            "cyclic chain does."
         )
-    return found
+    return beliefs
 
 
 def dataset_is_own(service: Service, caller: Caller, name: str) -> bool | None:
-    """Whether a dataset was registered by the caller, or she was given access."""
-    found = service.read(
+    """Whether the caller registered a dataset or has access to it; None if there is none."""
+    row = service.read(
         lambda t: t.row(
             "SELECT d.owner, a.member FROM curator_datasets d LEFT JOIN curator_access a "
             "ON a.dataset = d.name AND a.member = ? WHERE d.name = ?",
             *(caller.member, name),
         )
     )
-    return None if found is None else caller.member in found
+    return None if row is None else caller.member in row
 
 
-FEATURE.belongs["dataset"] = dataset_is_own
+FEATURE.ownership["dataset"] = dataset_is_own
 
 
 def registered(service: Service, name: str) -> Registered:
-    """Return a dataset as it was registered; 404 if there is none."""
-    return service.read(lambda t: DATASETS.named(t, name=name))
+    """Return a dataset by name; 404 if there is none."""
+    return service.read(lambda t: DATASETS.get(t, name=name))
 
 
 @FEATURE.at("POST", "/v1/datasets", "dataset.create", request=NewDataset, status=201)
 def _register_dataset(call: Call) -> Dataset:
-    """Register a dataset: what it is about, and its budget, set once."""
-    service, asked = call.service, call.body
+    """Register a dataset: its description, and its budget, set once."""
+    service, new = call.service, call.body
     about: SeriesOf | CountsOf
     kind: Kind
-    if asked.name.startswith("holdout."):
-        raise InvalidInputError("Names that begin with 'holdout.' are those of holdouts' budgets.")
-    if asked.series is not None and asked.counts is None:
-        about, kind = asked.series, "series"
-        believed = beliefs_of(asked.series)
-        length, episode = asked.series.length or asked.series.episode, asked.series.episode
-    elif asked.counts is not None and asked.series is None:
-        about, kind = asked.counts, "counts"
-        believed, length, episode = (PEOPLE,), None, 1
-        for column, labels in asked.counts.columns.items():
+    if new.name.startswith("holdout."):
+        raise InvalidInputError(
+            "Names that begin with 'holdout.' are reserved for the budgets of holdouts."
+        )
+    if new.series is not None and new.counts is None:
+        about, kind = new.series, "series"
+        beliefs = beliefs_of(new.series)
+        length, episode = new.series.length or new.series.episode, new.series.episode
+    elif new.counts is not None and new.series is None:
+        about, kind = new.counts, "counts"
+        beliefs, length, episode = (PEOPLE,), None, 1
+        for column, labels in new.counts.columns.items():
             if len(set(labels)) < len(labels):
-                raise InvalidInputError(f"The categories of {column!r} name one of them twice.")
-        if asked.counts.subject in asked.counts.columns:
-            raise InvalidInputError("The column that tells people apart has no public categories.")
+                raise InvalidInputError(f"The categories of {column!r} repeat a value.")
+        if new.counts.subject in new.counts.columns:
+            raise InvalidInputError(
+                "The column that identifies people cannot have public categories."
+            )
     else:
-        raise InvalidInputError("Give one of series and counts: what the dataset is about.")
-    taken = Problem(409, "conflict", f"There is, or was, a dataset {asked.name!r}; names stay.")
-    if service.read(lambda t: DATASETS.one(t, name=asked.name)) is not None:
+        raise InvalidInputError("Describe the dataset by either series or counts.")
+    taken = Problem(
+        409,
+        "conflict",
+        f"The name {new.name!r} is or was a dataset's; names are never reused. Choose another.",
+    )
+    if service.read(lambda t: DATASETS.find(t, name=new.name)) is not None:
         raise taken
-    budget = exact_number(asked.budget, "budget")
-    delta = Fraction(0) if asked.delta is None else exact_number(asked.delta, "delta")
+    budget = exact_number(new.budget, "budget")
+    delta = Fraction(0) if new.delta is None else exact_number(new.delta, "delta")
     if delta and kind == "counts":
-        raise InvalidInputError("Counts are accounted for in a pure epsilon: leave delta out.")
+        raise InvalidInputError("Counts are accounted for in pure epsilon; leave out delta.")
     try:
-        service.ledger.create(asked.name, believed, length, budget, episode, delta)
+        service.ledger.create(new.name, beliefs, length, budget, episode, delta)
     except InvalidInputError:
-        if asked.name not in {status.dataset for status in service.ledger.datasets()}:
+        if new.name not in {status.dataset for status in service.ledger.datasets()}:
             raise
-        old = service.ledger.status(asked.name)  # perhaps created just before a crash
-        found = (old.beliefs, old.exact_budget, old.episode, old.debits, old.exact_delta)
-        if found != (believed, budget, episode, 0, delta):
+        # A crash between the two databases' commits leaves a ledger entry without a dataset:
+        # an identical request may then complete the registration.
+        old = service.ledger.status(new.name)
+        existing = (old.beliefs, old.exact_budget, old.episode, old.debits, old.exact_delta)
+        if existing != (beliefs, budget, episode, 0, delta):
             raise taken from None
-    document = {"about": msgspec.to_builtins(about), "text": asked.text, "arrived": 0}
-    made = Registered(asked.name, kind, call.who, now(), document)
+    document = {"about": msgspec.to_builtins(about), "text": new.text, "arrived": 0}
+    dataset = Registered(new.name, kind, call.member, now(), document)
 
     def work(t: Transaction) -> None:
-        if DATASETS.one(t, name=made.name) is None:
-            DATASETS.add(t, made)
-            t.note("act", f"registered {kind} {made.name}", made.owner, made.name)
+        if DATASETS.find(t, name=dataset.name) is None:
+            DATASETS.add(t, dataset)
+            t.note("act", f"registered {kind} {dataset.name}", dataset.owner, dataset.name)
 
     service.write(work)
-    return shown(service, registered(service, made.name), call.caller)
+    return dataset_record(service, registered(service, dataset.name), call.caller)
 
 
-def shown(service: Service, found: Registered, caller: Caller) -> Dataset:
-    """Return a dataset as a caller may see it."""
-    status = service.ledger.status(found.name)
-    counts = found.holds if isinstance(found.holds, CountsOf) else None
-    sees_all = caller.role == "auditor" or caller.member == found.owner
+def dataset_record(service: Service, dataset: Registered, caller: Caller) -> Dataset:
+    """Return a dataset's record as a caller may see it."""
+    status = service.ledger.status(dataset.name)
+    description = dataset.description
+    counts = description if isinstance(description, CountsOf) else None
+    sees_all = caller.role == "auditor" or caller.member == dataset.owner
     own = _share(status, caller.member) if caller.role in ("owner", "analyst") else None
-    named = sorted({*status.shares, *status.charged})
+    members = sorted({*status.shares, *status.charged})
     states = status.beliefs[0].states if counts is None else None
-    return shown_as(
+    return copy_fields(
         Dataset,
-        found,
+        dataset,
         budget=status.budget,
         spent=status.used if status.delta else status.total,
         remaining=status.remaining,
@@ -251,7 +264,7 @@ def shown(service: Service, found: Registered, caller: Caller) -> Dataset:
         columns=None if counts is None else dict(counts.columns),
         retired=status.retired,
         share=own,
-        shares=[_share(status, name) for name in named] if sees_all else None,
+        shares=[_share(status, name) for name in members] if sees_all else None,
     )
 
 
@@ -269,25 +282,26 @@ def _share(status: Status, member: str) -> MemberShare:
 def _list_datasets(call: Call, t: Transaction) -> Page[Dataset]:
     """List the datasets that you may use."""
     caller, only = call.caller, call.caller.datasets
-    given = "SELECT dataset FROM curator_access WHERE member = ?"
-    where = f"(? = 'auditor' OR owner = ? OR name IN ({given}))"
+    shared = "SELECT dataset FROM curator_access WHERE member = ?"
+    where = f"(? = 'auditor' OR owner = ? OR name IN ({shared}))"
     if only is not None:
         where += f" AND name IN ({', '.join('?' * len(only))})"
-    who = (caller.role, caller.member, caller.member, *(only or ()))
-    found = DATASETS.page(t, call.query, "name", where, *who)
-    return found.shown(lambda one: shown(call.service, one, caller))
+    parameters = (caller.role, caller.member, caller.member, *(only or ()))
+    page = DATASETS.page(t, call.query, "name", where, *parameters)
+    return page.map(lambda dataset: dataset_record(call.service, dataset, caller))
 
 
 @FEATURE.at("GET", _OF_DATASET, "dataset.read")
 def _show_dataset(call: Call) -> Dataset:
     """Show one dataset with its budget."""
-    return shown(call.service, registered(call.service, call.path["dataset"]), call.caller)
+    dataset = registered(call.service, call.path["dataset"])
+    return dataset_record(call.service, dataset, call.caller)
 
 
 @FEATURE.at("POST", f"{_OF_DATASET}/retirement", "dataset.retire", request=Reason)
 def _retire_dataset(call: Call) -> Dataset:
-    """Release nothing more from a dataset, for good."""
-    retire(call.service, call.path["dataset"], call.body.reason, call.who)
+    """Retire a dataset: nothing more is ever released from it."""
+    retire(call.service, call.path["dataset"], call.body.reason, call.member)
     return _show_dataset(call)
 
 
@@ -300,37 +314,37 @@ def retire(service: Service, dataset: str, reason: str, by: str) -> None:
 
 @FEATURE.at("PUT", _ACCESS, "dataset.share", request=NewShare)
 def _share_dataset(call: Call) -> Dataset:
-    """Let somebody use a dataset, an analyst with a cap or a reserved share."""
+    """Give a member access; an analyst may get a cap or a reserved share."""
     service, dataset, member = call.service, call.path["dataset"], call.path["member"]
     invited = member_of(service, member)
     if invited is None or invited.role not in ("analyst", "provider"):
-        raise InvalidInputError("Access is given to analysts and providers.")
+        raise InvalidInputError("Only analysts and providers can be given access.")
     owner = registered(service, dataset).owner
     if invited.role == "analyst":
         if owner not in service.ledger.status(dataset).shares:
             service.ledger.allot(dataset, owner)
         limits = {"cap": call.body.cap, "reserved": call.body.reserved}
-        given = {
-            name: exact_number(part, name) for name, part in limits.items() if part is not None
+        exact = {
+            name: exact_number(value, name) for name, value in limits.items() if value is not None
         }
-        service.ledger.allot(dataset, member, **given)
+        service.ledger.allot(dataset, member, **exact)
 
     def work(t: Transaction) -> None:
         _ACCESSES.add(t, StoredAccess(dataset, member, now()))
-        t.note("act", f"gave {member} access", call.who, dataset)
+        t.note("act", f"gave {member} access", call.member, dataset)
 
     service.write(work)
-    return shown(service, registered(service, dataset), call.caller)
+    return dataset_record(service, registered(service, dataset), call.caller)
 
 
 @FEATURE.at("DELETE", _ACCESS, "dataset.share", status=204)
 def _unshare_dataset(call: Call) -> None:
-    """Take access back."""
+    """Withdraw a member's access."""
     service, dataset, member = call.service, call.path["dataset"], call.path["member"]
 
     def work(t: Transaction) -> None:
         _ACCESSES.delete(t, dataset=dataset, member=member)
-        t.note("act", f"took access from {member}", call.who, dataset)
+        t.note("act", f"took access from {member}", call.member, dataset)
 
     service.write(work)
     status = service.ledger.status(dataset)

@@ -1,4 +1,4 @@
-"""What a curator is made of, and how it is opened. A new feature is a line here."""
+"""The list of a curator's features, and how a curator is opened. A new feature is a line here."""
 
 from __future__ import annotations
 
@@ -38,16 +38,16 @@ FEATURES: tuple[Feature, ...] = (
 
 
 def open_service(settings: Settings, *, clean: bool = True) -> Service:
-    """Open storage, ledger and vault, and bring the tables to their present version.
+    """Open ledger, storage and vault, and migrate the tables to their current version.
 
-    A child process does not `clean` up: what its server has in hand is left alone.
+    Without `clean` unreferenced files stay: a child process leaves its server's files alone.
     """
     private_folder(settings.data)
     ledger = Ledger.open(settings.database)
     storage = Storage(ledger)
-    storage.prepare(one.schema for one in FEATURES if one.schema is not None)
+    storage.prepare(feature.schema for feature in FEATURES if feature.schema is not None)
     vault = Vault.opened(private_folder(settings.data / "vault"), settings.key)
     if clean:
-        files = [one.files for one in FEATURES if one.files is not None]
-        vault.clean(storage.read(lambda t: {name for needed in files for name in needed(t)}))
+        lists = [feature.files for feature in FEATURES if feature.files is not None]
+        vault.clean(storage.read(lambda t: {name for files in lists for name in files(t)}))
     return Service(settings, ledger, storage, vault, FEATURES, ConcurrencyLimiter(settings.limits))

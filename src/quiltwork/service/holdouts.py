@@ -1,13 +1,12 @@
-"""Competitions: boards whose tables are in the vault, answered at once, and how they end.
+"""Holdouts: competitions whose tables are in the vault and whose log is in the data directory.
 
-The owner uploads a training table and a holdout and opens them with a threshold, a noise and a
-number of rounds; from then on neither changes. Or labels alone and a number of submissions: a
-*ladder* tells only what clearly beats the best, a board of *one bit* only whether it does; no row
-is protected and no ledger pays. The training table counts as public: analysts have it to learn
-from, and answers that come from it are exact. The budget of the rounds is a dataset of the ledger,
-just large enough for them. Logs and their secrets are in the data directory; one process at a time
-holds them, and a question is answered within its request. What was answered is in the log, also
-under its Idempotency-Key.
+In mode *rounds* the owner uploads a training table and a holdout, and opens them with a threshold,
+a noise and a number of rounds. The training table counts as public, so answers from it are exact;
+rounds are paid from a dataset of the ledger whose budget is just large enough. The other modes
+need labels only: a *ladder* announces a score only if it clearly beats the best, *one bit* says
+only whether it does; they protect no rows and no ledger pays. Tables never change once a holdout
+is open. One process at a time holds a log and its secret; every question is answered within its
+request, and the log also holds the answer under its Idempotency-Key.
 """
 
 from __future__ import annotations
@@ -44,7 +43,7 @@ from quiltwork.holdout.prediction_tables import TrainHoldoutTables, read_table
 from quiltwork.holdout.transcript import HOLDOUT, INTERRUPTED, WAITING, Columns, Transcript
 from quiltwork.holdout.transcript import read_transcript as read_log
 from quiltwork.service.datasets import Column
-from quiltwork.service.objects import Kind, StoredObject
+from quiltwork.service.objects import ObjectKind, StoredObject
 from quiltwork.service.settings import private_folder
 from quiltwork.service.storage import Schema, TableOf, Transaction
 from quiltwork.service.structs import Document, Name, Number, exact_number
@@ -55,19 +54,19 @@ if TYPE_CHECKING:
     from quiltwork.service.vault import Vault
 
 WAIT = 10.0
-"""Seconds for which another process that answers is waited for."""
+"""Seconds to wait for another process that holds the log."""
 SIDES = ("train", "holdout")
-_DELETED = "The tables of this holdout were deleted: nothing more is answered."
+_DELETED = "The tables of this holdout were deleted, so it answers no more questions."
 
 
 class NewHoldout(Document, frozen=True):
-    """A holdout to register; `metrics` names those that may be asked, errors with public ends.
+    """A holdout to register; `metrics` maps each offered metric to public limits, if it needs them.
 
-    `budget` is of rounds, with `threshold` and `noise`; of other modes, of submissions, of which
-    `announcements` are announced at most. `final` is the share of the rows that is kept apart for
-    the end. `attempts` is how many answers each member may get; `positive`, `variance`, `floor` and
-    `classes` are those of `Scoring`; of rounds, the labels of the training table are the classes if
-    none are given.
+    `budget` is the number of rounds, with `threshold` and `noise`; in other modes the number of
+    submissions, of which at most `announcements` are announced. `final` is the share of rows held
+    back for the final ranking, `attempts` the number of answers for each member. `positive`,
+    `variance`, `floor` and `classes` are those of `Scoring`; rounds without classes take the labels
+    of the training table.
     """
 
     name: Name
@@ -95,78 +94,86 @@ class NewHoldout(Document, frozen=True):
 
 @dataclass(frozen=True)
 class HoldoutRecord(StoredObject):
-    """A holdout; `made` has the files `train` and `holdout`, and a `transcript` once it is open."""
+    """A holdout as it is stored; its state has `train`, `holdout` and once open `transcript`."""
 
-    asked: NewHoldout
+    spec: NewHoldout
 
 
-HOLDOUTS = Kind("holdout", HoldoutRecord)
+HOLDOUTS = ObjectKind("holdout", HoldoutRecord)
 
 
 def dataset_of(stored: HoldoutRecord) -> str | None:
-    """Return the ledger's name for a holdout's budget; no ledger pays for a ladder."""
-    return f"holdout.{stored.name}" if stored.asked.mode == "rounds" else None
+    """Return the ledger's dataset that pays for rounds; None for modes without a budget."""
+    return f"holdout.{stored.name}" if stored.spec.mode == "rounds" else None
 
 
 def sides_of(mode: str) -> tuple[str, ...]:
-    """Return which tables one needs."""
+    """Return the tables that a mode needs."""
     return SIDES if mode == "rounds" else SIDES[1:]
 
 
-def check_asked(asked: NewHoldout) -> None:
-    """Refuse numbers that are none, and a metric that lacks what it needs or needs more rounds."""
-    if asked.final is not None and exact_number(asked.final, "final") >= 1:
-        raise InvalidInputError("final is the share of the rows that is kept apart: below 1.")
-    if asked.mode != "rounds":
-        if (asked.threshold, asked.noise) != (None, None) or len(asked.metrics) != 1:
+def check_spec(spec: NewHoldout) -> None:
+    """Refuse invalid numbers, contradictory options, and metrics that lack a parameter."""
+    if spec.final is not None and exact_number(spec.final, "final") >= 1:
+        raise InvalidInputError(
+            "final is the share of rows held back for the end; it must be below 1."
+        )
+    if spec.mode != "rounds":
+        if (spec.threshold, spec.noise) != (None, None) or len(spec.metrics) != 1:
             raise InvalidInputError(
-                "A ladder or a board of one bit has one metric, and neither threshold nor noise: "
-                "it tells no score but the best."
+                "The modes 'ladder' and 'one bit' take one metric, and neither threshold nor "
+                "noise: only the best score is announced."
             )
-        need_classes(_scoring(asked, next(iter(asked.metrics))))
+        need_classes(_scoring(spec, next(iter(spec.metrics))))
     else:
-        _settings(asked)
-        if asked.announcements is not None:
-            raise InvalidInputError("Rounds announce every answer; leave out announcements.")
-    for name in asked.metrics:
-        metric = _scoring(asked, name).read()
+        _settings(spec)
+        if spec.announcements is not None:
+            raise InvalidInputError(
+                "Leave out announcements: in mode 'rounds' every answer is announced."
+            )
+    for name in spec.metrics:
+        metric = _scoring(spec, name).read()
         if not math.isfinite(metric.spread(1.0)):
             raise InvalidInputError(
-                f"{name} promises nothing without the floor of what it divides by."
+                f"The metric {name} needs a floor: without a lower bound on its denominator no "
+                "error bound can be promised."
             )
-        if len(metric.signs) > 1 and asked.mode == "rounds":
+        if len(metric.signs) > 1 and spec.mode == "rounds":
             raise InvalidInputError(
-                f"{name} is made of several means, and a round answers one; take the mode 'ladder'."
+                f"The metric {name} consists of several means, but a round answers one. Use mode "
+                "'ladder'."
             )
 
 
-def _settings(asked: NewHoldout) -> tuple[Fraction, Fraction]:
-    if asked.threshold is None or asked.noise is None:
-        raise InvalidInputError("Rounds need a threshold and a noise; or take the mode 'ladder'.")
-    return exact_number(asked.threshold, "threshold"), exact_number(asked.noise, "noise")
+def _settings(spec: NewHoldout) -> tuple[Fraction, Fraction]:
+    if spec.threshold is None or spec.noise is None:
+        raise InvalidInputError(
+            "Mode 'rounds' needs a threshold and a noise. Give both, or use mode 'ladder'."
+        )
+    return exact_number(spec.threshold, "threshold"), exact_number(spec.noise, "noise")
 
 
-def _scoring(asked: NewHoldout, name: Any) -> Scoring:
-    ends = asked.metrics[name]
-    limits = None if ends is None else (_end(ends[0]), _end(ends[1]))
+def _scoring(spec: NewHoldout, name: Any) -> Scoring:
+    ends = spec.metrics[name]
+    limits = None if ends is None else (_limit(ends[0]), _limit(ends[1]))
     variance, floor = (
-        None if one is None else exact_number(one, kind)
-        for one, kind in ((asked.variance, "variance"), (asked.floor, "floor"))
+        None if value is None else exact_number(value, kind)
+        for value, kind in ((spec.variance, "variance"), (spec.floor, "floor"))
     )
-    positive = plain_label(asked.positive)
+    positive = plain_label(spec.positive)
     compares = parse_metric(name, limits, positive, variance, floor).labels
-    classes = tuple(asked.classes) if asked.classes is not None and compares else None
+    classes = tuple(spec.classes) if spec.classes is not None and compares else None
     return Scoring(name, limits, positive, variance, floor, classes)
 
 
-def _end(value: int | float | str) -> Fraction:
-    """Read a public end of a target exactly; the lower one is often 0 or below."""
+def _limit(value: int | float | str) -> Fraction:
+    """Return a public limit of a target exactly; unlike other numbers it may be 0 or negative."""
     return to_fraction(parse_fraction(value) if isinstance(value, str) else value, "limits")
 
 
 @dataclass(frozen=True)
 class VaultFiles:
-    """Where a board's things are: tables and predictions in the vault, its log beside it."""
+    """The files of a board: tables and predictions in the vault, the log beside it."""
 
     service: Service
     stored: HoldoutRecord
@@ -174,34 +181,34 @@ class VaultFiles:
     wait: float = WAIT
 
     def table(self, side: str) -> Table:
-        """Return the header and the rows of `train` or `holdout`, as text."""
-        return _table(self.service.vault, self.stored.made[side])
+        """Return header and rows of `train` or `holdout`, as texts."""
+        return _table(self.service.vault, self.stored.state[side])
 
     def named(self, side: str) -> str:
-        """Return how messages call a table."""
+        """Return the name of a table in messages."""
         return "the training table" if side == "train" else "the holdout"
 
     def keep(self, number: int, content: bytes) -> None:
-        """Keep what was predicted; what an interrupted submission of this number left goes."""
+        """Store predictions, replacing those of an interrupted submission with this number."""
         name = self.stored.name
 
-        def naming(t: Transaction, file: str) -> Iterable[str]:
-            before = KEPT.one(t, name=name, number=number)
-            KEPT.delete(t, name=name, number=number)
-            KEPT.add(t, KeptPredictions(name, number, file))
-            return [] if before is None else [before.file]
+        def reference(t: Transaction, file: str) -> Iterable[str]:
+            interrupted = PREDICTIONS.find(t, name=name, number=number)
+            PREDICTIONS.delete(t, name=name, number=number)
+            PREDICTIONS.add(t, StoredPredictions(name, number, file))
+            return [] if interrupted is None else [interrupted.file]
 
-        self.service.keep(content, naming)
+        self.service.store_file(content, reference)
 
     def kept(self, number: int) -> bytes:
-        """Return what was predicted."""
-        which = {"name": self.stored.name, "number": number}
-        found = self.service.read(lambda t: KEPT.named(t, **which))
-        return b"".join(self.service.vault.read(found.file))
+        """Return the stored predictions of a submission."""
+        key = {"name": self.stored.name, "number": number}
+        predictions = self.service.read(lambda t: PREDICTIONS.get(t, **key))
+        return b"".join(self.service.vault.read(predictions.file))
 
     def payer(self) -> AbstractContextManager[Ledger | None]:
-        """Lend the ledger, which pays for rounds."""
-        return nullcontext(self.service.ledger if self.stored.asked.mode == "rounds" else None)
+        """Lend the ledger that pays for rounds; None for other modes."""
+        return nullcontext(self.service.ledger if self.stored.spec.mode == "rounds" else None)
 
 
 @lru_cache(maxsize=8)
@@ -211,34 +218,38 @@ def _table(vault: Vault, file: str) -> Table:
 
 
 def forget_rows() -> None:
-    """Forget the tables that were read lately."""
+    """Clear the cache of tables, after their deletion."""
     _table.cache_clear()
 
 
 def board_of(service: Service, stored: HoldoutRecord) -> Board:
     """Return the board of an open holdout."""
-    if "transcript" not in stored.made:
-        raise InvalidInputError("The holdout is not open yet.")
+    if "transcript" not in stored.state:
+        raise InvalidInputError("The holdout is not open yet. Its owner opens it.")
     return Board(VaultFiles(service, stored, path_of(service, stored)))
 
 
 def open_holdout(service: Service, stored: HoldoutRecord) -> None:
-    """Check both tables, set the budget in the ledger and begin the board."""
+    """Check the tables, create the budget in the ledger and start the board."""
     with service.lock_for("holdout", stored.name):
         stored = service.read(lambda t: HOLDOUTS.current(t, stored.name))
         refuse_deleted(stored)
-        if "transcript" in stored.made:
+        if "transcript" in stored.state:
             return
-        if not stored.made.keys() >= set(sides_of(stored.asked.mode)):
-            raise InvalidInputError(f"Upload first: {', '.join(sides_of(stored.asked.mode))}.")
+        if not stored.state.keys() >= set(sides_of(stored.spec.mode)):
+            raise InvalidInputError(
+                f"Upload these tables first: {', '.join(sides_of(stored.spec.mode))}."
+            )
         name = f"{secrets.token_hex(16)}.jsonl"
-        _begin(service, stored, _folder(service) / name)
+        _start_board(service, stored, _folder(service) / name)
 
         def work(t: Transaction) -> None:
             now = HOLDOUTS.current(t, stored.name)
-            if "transcript" not in now.made:
-                if now.made != stored.made:
-                    raise InvalidInputError("A table was given anew meanwhile; open it again.")
+            if "transcript" not in now.state:
+                if now.state != stored.state:
+                    raise InvalidInputError(
+                        "A table was replaced meanwhile. Open the holdout again."
+                    )
                 HOLDOUTS.update(t, now, transcript=name)
                 t.note("act", f"opened holdout {stored.name}", stored.owner, dataset_of(stored))
 
@@ -246,46 +257,46 @@ def open_holdout(service: Service, stored: HoldoutRecord) -> None:
 
 
 def refuse_deleted(stored: HoldoutRecord) -> None:
-    """Refuse a holdout whose tables are gone."""
-    if "deleted" in stored.made:
+    """Refuse a holdout whose tables were deleted."""
+    if "deleted" in stored.state:
         raise BudgetExceeded(_DELETED)
 
 
-def _begin(service: Service, stored: HoldoutRecord, path: Path) -> None:
-    asked = stored.asked
+def _start_board(service: Service, stored: HoldoutRecord, path: Path) -> None:
+    spec = stored.spec
     options: dict[str, Any] = {
-        "submissions": asked.budget,
-        "announcements": asked.announcements,
+        "submissions": spec.budget,
+        "announcements": spec.announcements,
     }
-    if asked.mode == "rounds":
-        threshold, noise = _settings(asked)
+    if spec.mode == "rounds":
+        threshold, noise = _settings(spec)
         options = {
             "threshold": threshold,
             "noise": noise,
-            "budget": asked.budget,
+            "budget": spec.budget,
             "dataset": dataset_of(stored),
             "pay": lambda study: _set_budget(service, stored, study),
         }
     Board.create(
         VaultFiles(service, stored, path),
-        Columns(asked.id_column, asked.target, asked.group),
-        [_scoring(asked, name) for name in asked.metrics],
-        asked.mode,
+        Columns(spec.id_column, spec.target, spec.group),
+        [_scoring(spec, name) for name in spec.metrics],
+        spec.mode,
         name=stored.name,
-        final=0 if asked.final is None else exact_number(asked.final, "final"),
+        final=0 if spec.final is None else exact_number(spec.final, "final"),
         **options,
     )
 
 
 def _set_budget(service: Service, stored: HoldoutRecord, study: TrainHoldoutTables) -> None:
-    """Begin the dataset of the ledger that pays for the rounds: just large enough for them."""
+    """Create the ledger's dataset for the rounds, with a budget just large enough for them."""
     from quiltwork.beliefs import MarkovChain
     from quiltwork.budget import Accountant, Spending
     from quiltwork.holdout.algorithm import AlgorithmSettings
 
-    rounds, (threshold, noise) = stored.asked.budget, _settings(stored.asked)
+    rounds, (threshold, noise) = stored.spec.budget, _settings(stored.spec)
     rows, belief = len(study.holdout), study.belief()
-    ties = belief or MarkovChain([[0.5, 0.5], [0.5, 0.5]])  # rows that know nothing of others
+    ties = belief or MarkovChain([[0.5, 0.5], [0.5, 0.5]])  # independent rows
     settings = AlgorithmSettings.choose(rows, threshold, noise, rounds)
     whole = Spending.dp(settings.round_epsilon * rounds, 1, rows)
     length = rows if belief is None else None
@@ -301,48 +312,48 @@ def ask(
     member: str,
     key: str,
     metric: str,
-    said: Mapping[str, str],
+    predictions: Mapping[str, str],
 ) -> Score:
-    """Score predictions, once for each key of a member; blocks until it is answered.
+    """Score predictions, once for each idempotency key of a member; blocks until answered.
 
-    Ids that do not match, a metric that is not offered and a key of another question are refused,
-    and nothing was asked then.
+    Ids that do not match, a metric that is not offered, and a key that was used for another
+    question are refused before anything is spent.
     """
     board = board_of(service, stored)
-    given = {plain_label(name): text for name, text in said.items()}
-    if len(given) < len(said):
-        raise InvalidInputError("An id occurs twice among the predictions. Nothing was asked.")
+    by_id = {plain_label(name): text for name, text in predictions.items()}
+    if len(by_id) < len(predictions):
+        raise InvalidInputError("The predictions repeat an id. Nothing was spent.")
     with service.lock_for("holdout", stored.name):
         now = service.read(lambda t: HOLDOUTS.current(t, stored.name))
-        if "deleted" in now.made:
-            return _answered_before(service, now, member, key, metric, given)
-        told = board.submit(member, given, key, metric, stored.asked.attempts)
-        if not told.repeated:
+        if "deleted" in now.state:
+            return _stored_score(service, now, member, key, metric, by_id)
+        verdict = board.submit(member, by_id, key, metric, stored.spec.attempts)
+        if not verdict.repeated:
             service.write(
                 lambda t: t.note("act", f"asked holdout {stored.name}", member, dataset_of(stored))
             )
-    return _score(told)
+    return _score(verdict)
 
 
-def _answered_before(
+def _stored_score(
     service: Service,
     stored: HoldoutRecord,
     member: str,
     key: str,
     metric: str,
-    said: Mapping[str, str],
+    predictions: Mapping[str, str],
 ) -> Score:
-    """Answer a request that was answered before the tables were deleted, and no other."""
-    told = transcript_of(service, stored)
-    note = submission_note(str(stored.made.get("requests", "")), member, key, metric, said)
-    known = None if told is None else stored_verdict(told, member, note)
-    if known is None:
+    """Return the stored answer to a retry after the tables were deleted; else refuse."""
+    transcript = transcript_of(service, stored)
+    note = submission_note(str(stored.state.get("requests", "")), member, key, metric, predictions)
+    verdict = None if transcript is None else stored_verdict(transcript, member, note)
+    if verdict is None:
         raise BudgetExceeded(_DELETED)
-    return _score(known)
+    return _score(verdict)
 
 
 def choose(service: Service, stored: HoldoutRecord, member: str, number: int) -> None:
-    """Name the submission of a member that is scored at the end."""
+    """Choose the submission of a member that counts in the final ranking."""
     with service.lock_for("holdout", stored.name):
         refuse_deleted(stored)
         board_of(service, stored).choose(member, number)
@@ -352,7 +363,7 @@ def choose(service: Service, stored: HoldoutRecord, member: str, number: int) ->
 
 
 def finish(service: Service, stored: HoldoutRecord) -> None:
-    """End a competition; once more changes nothing."""
+    """End a competition; ending it again changes nothing."""
     with service.lock_for("holdout", stored.name):
         refuse_deleted(stored)
         board = board_of(service, stored)
@@ -363,17 +374,17 @@ def finish(service: Service, stored: HoldoutRecord) -> None:
 
 
 def transcript_of(service: Service, stored: HoldoutRecord) -> Transcript | None:
-    """Return everything that a holdout has said; None before it is open."""
-    if "transcript" not in stored.made:
+    """Return the transcript of a holdout; None before it is open."""
+    if "transcript" not in stored.state:
         return None
-    if "deleted" in stored.made:  # with its secret, so nothing seals the log any more
+    if "deleted" in stored.state:  # the log's secret is gone too, so its seal cannot be checked
         return read_log(read_bytes(path_of(service, stored)).decode())
     return board_of(service, stored).transcript
 
 
 def path_of(service: Service, stored: HoldoutRecord) -> Path:
-    """Return where the lines of an open holdout are."""
-    return _folder(service) / str(stored.made["transcript"])
+    """Return the path of an open holdout's log."""
+    return _folder(service) / str(stored.state["transcript"])
 
 
 def _folder(service: Service) -> Path:
@@ -381,48 +392,51 @@ def _folder(service: Service) -> Path:
 
 
 @dataclass(frozen=True)
-class KeptPredictions:
-    """What a submission predicted: the file of the vault."""
+class StoredPredictions:
+    """The predictions of one submission, in a vault file."""
 
     name: str
     number: int
     file: str
 
 
-KEPT = TableOf("curator_predictions", KeptPredictions, "name, number")
-SCHEMA = Schema("predictions", (KEPT,))
+PREDICTIONS = TableOf("curator_predictions", StoredPredictions, "name, number")
+SCHEMA = Schema("predictions", (PREDICTIONS,))
 
 
 def scores(service: Service, stored: HoldoutRecord, member: str | None = None) -> list[Score]:
-    """Return every answer, or those of one member, in order."""
-    told = transcript_of(service, stored)
-    if told is None:
+    """Return all answers in order, or those of one member."""
+    transcript = transcript_of(service, stored)
+    if transcript is None:
         return []
-    answered = (one for one in told.entries if one.outcome not in (WAITING, INTERRUPTED))
-    return [_score(verdict_for(told, one)) for one in answered if member in (None, one.label)]
+    return [
+        _score(verdict_of(transcript, entry))
+        for entry in transcript.entries
+        if entry.outcome not in (WAITING, INTERRUPTED) and member in (None, entry.label)
+    ]
 
 
 def standings(service: Service, stored: HoldoutRecord) -> list[Score]:
-    """Return every member's best answer for each metric, best first, with where its truth is."""
-    told = transcript_of(service, stored)
-    if told is None:
+    """Return each member's best answer for each metric, best first, with its interval."""
+    transcript = transcript_of(service, stored)
+    if transcript is None:
         return []
     best: dict[tuple[str, str], Score] = {}
-    for place in status_of(told).places:
-        known = _score(verdict_for(told, told.entries[place.number - 1]))
-        shown = replace(known, value=place.value, low=place.low, high=place.high)
-        best.setdefault((place.team, place.metric), shown)
+    for row in status_of(transcript).places:
+        score = _score(verdict_of(transcript, transcript.entries[row.number - 1]))
+        with_interval = replace(score, value=row.value, low=row.low, high=row.high)
+        best.setdefault((row.team, row.metric), with_interval)
     return list(best.values())
 
 
-def _score(told: SubmissionVerdict) -> Score:
+def _score(verdict: SubmissionVerdict) -> Score:
     return Score(
-        member=told.team,
-        metric=told.metric,
-        number=told.number,
-        value=told.value,
-        overfit=told.outcome == HOLDOUT,
-        remaining=told.left,
-        at=told.at,
-        noise_sd=told.noise_sd,
+        member=verdict.team,
+        metric=verdict.metric,
+        number=verdict.number,
+        value=verdict.value,
+        overfit=verdict.outcome == HOLDOUT,
+        remaining=verdict.left,
+        at=verdict.at,
+        noise_sd=verdict.noise_sd,
     )

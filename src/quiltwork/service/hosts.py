@@ -1,7 +1,7 @@
-"""Under which names requests may come in, and what proxies may say of them.
+"""The host names that requests may use, and the headers that proxies may set.
 
-A page of another name is not taken for the curator's own: else a site could let its own name point
-to this machine (DNS rebinding), and its pages would be of the same origin.
+A request for any other host name is refused. Otherwise a hostile site could point its own name at
+this machine (DNS rebinding), and its pages would share the curator's origin.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ _HOST = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^:@/\[\]]+))(?::\d{1,5})?")
 
 
 PROXY_USER = "quiltwork.user"
-"""In the scope of a request: whom a proxy that is trusted has signed in."""
+"""The scope's key for the member whom a trusted proxy has signed in."""
 
 
-class Entrance:
-    """Passes on what comes in under an allowed name, and refuses everything else.
+class HostMiddleware:
+    """ASGI middleware that admits allowed host names and reads the headers of trusted proxies.
 
-    What a proxy says of a request is taken from proxies alone: from those of this machine whether
-    it was encrypted, and who has signed in from those whose addresses the operator names. The
-    header that says so is dropped from every request, so nothing behind reads it.
+    `X-Forwarded-Proto` is believed from proxies of this machine or of a configured address, the
+    header that names a signed-in user from configured addresses only. The user header is removed
+    from every request, so nothing behind this layer can read a forged one.
     """
 
     def __init__(self, app: ASGIApp, settings: Settings) -> None:
-        """Take the application and what it is started with."""
+        """Wrap the application."""
         self._app, self._names = app, {name.lower() for name in settings.allowed_hosts}
         self._proxies, self._header = settings.proxies, settings.user_header.lower().encode()
 
@@ -40,33 +40,34 @@ class Entrance:
             problem = Problem(
                 421,
                 "bad-request",
-                "This curator does not answer under that name; its operator allows names with "
-                "--allow-host.",
+                "This curator does not answer under this host name; its operator allows names "
+                "with --allow-host.",
             )
             await problem_response(problem)(scope, receive, send)
         elif scope["type"] == "http":
-            await self._app(self._read(scope), receive, send)
+            await self._app(self._without_proxy_headers(scope), receive, send)
         else:
             await self._app(scope, receive, send)
 
-    def _read(self, scope: Scope) -> Scope:
-        """Return the scope with what proxies say, and without their headers."""
+    def _without_proxy_headers(self, scope: Scope) -> Scope:
+        """Return the scope with what trusted proxies state, and without the user header."""
         peer, headers = (scope.get("client") or ("",))[0], scope["headers"]
-        told = {"headers": [one for one in headers if one[0].lower() != self._header]}
+        changes = {"headers": [header for header in headers if header[0].lower() != self._header]}
         users = [text for name, text in headers if name.lower() == self._header]
+        # Two such headers may mean that a client smuggled one past the proxy: neither counts.
         if self._header and peer in self._proxies and len(users) == 1:
-            told[PROXY_USER] = users[0].decode("latin-1").strip()
+            changes[PROXY_USER] = users[0].decode("latin-1").strip()
         schemes = [text for name, text in headers if name.lower() == b"x-forwarded-proto"]
         if peer in (*LOOPBACK, *self._proxies) and schemes in ([b"https"], [b"http"]):
-            told["scheme"] = schemes[0].decode()
-        return {**scope, **told}
+            changes["scheme"] = schemes[0].decode()
+        return {**scope, **changes}
 
 
 def host_of(headers: Headers) -> str:
-    """Return the name that a request is for, without the port; "" for what is no name.
+    """Return the host name of a request without its port; "" for a malformed one.
 
     >>> host_of(Headers({"host": "[::1]:8000"})), host_of(Headers({"host": "Localhost:80"}))
     ('::1', 'localhost')
     """
-    named = _HOST.fullmatch(headers.get("host", "").lower())
-    return "" if named is None else named[1] or named[2]
+    host = _HOST.fullmatch(headers.get("host", "").lower())
+    return "" if host is None else host[1] or host[2]

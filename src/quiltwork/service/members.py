@@ -1,10 +1,10 @@
-"""Members and their tokens: who somebody is, and what a token may do for her.
+"""Members, and the tokens by which they are authenticated.
 
-A token is `qwk_`, 64 hexadecimal digits of 256 random bits, and 8 of their CRC-32: a scanner finds
-it in a file, and what is mistyped is refused without asking the database. It is shown once and kept
-as a plain SHA-256, which is enough for what cannot be guessed. Times of last use are kept in memory
-and written now and then, so that asking costs no write; a crash forgets half a minute of them.
-Revoking, removing and expiring take effect at once.
+A token is `qwk_`, 64 hexadecimal digits (256 random bits) and 8 digits of their CRC-32: secret
+scanners can recognize it, and a mistyped one is refused without a database lookup. It is shown once
+and stored as a plain SHA-256, which suffices for a value that cannot be guessed. Times of last use
+are collected in memory and written every 30 seconds, so a request costs no write for them; a crash
+loses at most that much. Revocation, removal and expiry take effect at once.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from quiltwork.service.problems import Problem
 from quiltwork.service.rights import RIGHTS, Caller, Role
 from quiltwork.service.routes import Call, Feature, Service
 from quiltwork.service.storage import Schema, TableOf, Transaction
-from quiltwork.service.structs import Document, Name, Page, PageQuery, Text, shown_as
+from quiltwork.service.structs import Document, Name, Page, PageQuery, Text, copy_fields
 
 _SECONDS_BETWEEN_WRITES = 30
 
@@ -37,14 +37,14 @@ _OF_MEMBER = "/v1/members/{member}"
 
 
 class NewMember(Document, frozen=True):
-    """Somebody to invite."""
+    """A member to invite."""
 
     name: Name
     role: Role
 
 
 class Member(Document, frozen=True):
-    """Somebody who may ask something of the curator."""
+    """A member of the curator, in one role."""
 
     name: str
     role: Role
@@ -54,7 +54,7 @@ class Member(Document, frozen=True):
 
 
 class NewToken(Document, frozen=True):
-    """What a token is to be for; without datasets or actions, for all of its member's."""
+    """A token to make; without datasets or actions it is good for everything its member may do."""
 
     label: Text = ""
     days: Annotated[int, Meta(ge=1, le=3650)] = 90
@@ -63,7 +63,7 @@ class NewToken(Document, frozen=True):
 
 
 class Token(Document, frozen=True):
-    """A token, without what would let anybody use it."""
+    """A token's record, without its secret."""
 
     id: str
     member: str
@@ -77,7 +77,7 @@ class Token(Document, frozen=True):
 
 
 class StoredToken(Token, frozen=True):
-    """A token at rest, by the hash of its secret."""
+    """A token as it is stored, with the hash of its secret."""
 
     hash: str = ""
 
@@ -94,14 +94,14 @@ FEATURE = Feature(
 
 
 class IssuedToken(Document, frozen=True):
-    """A new token: `secret` is shown this once and kept nowhere."""
+    """A new token; `secret` is shown this once and is not stored."""
 
     secret: str
     token: Token
 
 
 class Self(Document, frozen=True):
-    """Who the caller is, and what the token allows."""
+    """The caller, and what her token allows."""
 
     member: str
     role: Role
@@ -111,18 +111,18 @@ class Self(Document, frozen=True):
 
 
 def authenticated(service: Service, secret: str) -> Caller | None:
-    """Return whose token this is; None for what is no token, expired, revoked or unknown."""
+    """Return the caller of a token; None if it is malformed, unknown, expired or revoked."""
     if not is_token(secret):
         return None
-    found = caller_by(service, "hash", hashed(secret))
-    if found is not None:
-        service.uses[found.token] = now()
-    return found
+    caller = caller_by(service, "hash", hashed(secret))
+    if caller is not None:
+        service.last_uses[caller.token] = now()
+    return caller
 
 
 def caller_by(service: Service, column: Literal["id", "hash"], value: str) -> Caller | None:
-    """Return whose token has this value; None for one that is expired, revoked or unknown."""
-    found = service.read(
+    """Return the caller whose token has this id or hash; None if it is expired or revoked."""
+    row = service.read(
         lambda t: t.row(
             "SELECT t.member, m.role, t.id, t.datasets, t.actions, t.expires "  # noqa: S608
             "FROM curator_tokens t JOIN curator_members m ON m.name = t.member "
@@ -130,51 +130,55 @@ def caller_by(service: Service, column: Literal["id", "hash"], value: str) -> Ca
             value,
         )
     )
-    if found is None or found[5] <= now():
+    if row is None or row[5] <= now():
         return None
-    narrowed = (None if text is None else frozenset(json.loads(text)) for text in found[3:5])
-    return Caller(*found[:3], *narrowed)
+    limits = (None if text is None else frozenset(json.loads(text)) for text in row[3:5])
+    return Caller(*row[:3], *limits)
 
 
 def member_of(service: Service, name: str) -> Member | None:
-    """Return a member who was not removed."""
-    found = service.read(lambda t: _MEMBERS.one(t, name=name))
-    return None if found is None or found.removed else found
+    """Return a member by name; None if there is none, or she was removed."""
+    member = service.read(lambda t: _MEMBERS.find(t, name=name))
+    return None if member is None or member.removed else member
 
 
 def invite(service: Service, name: str, role: Role, by: str) -> Member:
-    """Add a member; 409 if there is, or was, one of this name: it is never given away again."""
-    made = Member(name=name, role=role, invited_by=by, created=now())
+    """Add a member; 409 if the name is or was in use, since the audit log must stay unambiguous."""
+    invited = Member(name=name, role=role, invited_by=by, created=now())
 
     def work(t: Transaction) -> None:
-        if _MEMBERS.one(t, name=name) not in (None, made):
-            raise Problem(409, "conflict", f"There is, or was, a member {name!r}; names stay.")
-        _MEMBERS.add(t, made)
+        if _MEMBERS.find(t, name=name) not in (None, invited):
+            raise Problem(
+                409,
+                "conflict",
+                f"The name {name!r} is or was a member's; names are never reused. Choose another.",
+            )
+        _MEMBERS.add(t, invited)
         t.note("act", f"invited {name} as {role}", by)
 
     service.write(work)
-    return made
+    return invited
 
 
 def issue(
     service: Service,
     member: str,
     by: str,
-    asked: NewToken,
+    new: NewToken,
     latest: str | None = None,
 ) -> IssuedToken:
-    """Make a token for a member, until `latest` at most; its secret is kept nowhere."""
+    """Make a token for a member, valid until `latest` at most; its secret is not stored."""
     secret = new_token()
-    expires = (datetime.now(UTC) + timedelta(days=asked.days)).isoformat(timespec="seconds")
+    expires = (datetime.now(UTC) + timedelta(days=new.days)).isoformat(timespec="seconds")
     token = StoredToken(
         id=secrets.token_hex(8),
         hash=hashed(secret),
         member=member,
-        label=asked.label,
+        label=new.label,
         created=now(),
         expires=expires if latest is None else min(expires, latest),
-        datasets=asked.datasets,
-        actions=asked.actions,
+        datasets=new.datasets,
+        actions=new.actions,
     )
 
     def work(t: Transaction) -> None:
@@ -182,128 +186,132 @@ def issue(
         t.note("act", f"made token {token.id} for {member}, until {token.expires}", by)
 
     service.write(work)
-    return IssuedToken(secret=secret, token=shown_as(Token, token))
+    return IssuedToken(secret=secret, token=copy_fields(Token, token))
 
 
 def first_owner(service: Service, name: str) -> str | None:
-    """Make the first owner and a token for her; None if there are members already."""
+    """Create the first owner and return her token; None if there are members already."""
     if service.read(lambda t: t.row("SELECT name FROM curator_members")) is not None:
         return None
     invite(service, name, "owner", name)
     return issue(service, name, name, NewToken(label="first token", days=365)).secret
 
 
-def write_uses(service: Service) -> None:
-    """Write the times of last use that have gathered."""
-    gathered = {token: service.uses.pop(token) for token in list(service.uses)}
+def write_last_uses(service: Service) -> None:
+    """Write the collected times of last use to the database."""
+    collected = {token: service.last_uses.pop(token) for token in list(service.last_uses)}
 
     def work(t: Transaction) -> None:
-        for token, at in gathered.items():
+        for token, at in collected.items():
             _TOKENS.update(t, {"id": token}, used=at)
 
-    if gathered:
+    if collected:
         service.write(work)
 
 
 def member_is_own(service: Service, caller: Caller, name: str) -> bool | None:
-    """Whether a member is the caller, or was invited by her."""
-    found = member_of(service, name)
-    return None if found is None else caller.member in (found.name, found.invited_by)
+    """Whether a member is the caller or was invited by her."""
+    member = member_of(service, name)
+    return None if member is None else caller.member in (member.name, member.invited_by)
 
 
 def token_is_own(service: Service, caller: Caller, token: str) -> bool | None:
-    """Whether a token is the caller's, or of somebody whom she invited."""
-    found = service.read(lambda t: _TOKENS.one(t, id=token))
-    return None if found is None else member_is_own(service, caller, found.member)
+    """Whether a token belongs to the caller or to a member whom she invited."""
+    stored = service.read(lambda t: _TOKENS.find(t, id=token))
+    return None if stored is None else member_is_own(service, caller, stored.member)
 
 
-FEATURE.belongs.update(member=member_is_own, token=token_is_own)
+FEATURE.ownership.update(member=member_is_own, token=token_is_own)
 
 
 @FEATURE.at("GET", "/v1/me", "self.read")
 def _show_self(call: Call) -> Self:
-    """Say who is asking."""
+    """Show who you are and what your token allows."""
     caller = call.caller
     allowed = [action for action, roles in RIGHTS.items() if caller.role in roles]
     return Self(
         member=caller.member,
         role=caller.role,
         token=caller.token,
-        actions=[one for one in allowed if caller.actions is None or one in caller.actions],
+        actions=[name for name in allowed if caller.actions is None or name in caller.actions],
         datasets=None if caller.datasets is None else sorted(caller.datasets),
     )
 
 
 @FEATURE.at("POST", "/v1/members", "member.create", request=NewMember, status=201)
 def _invite_member(call: Call) -> Member:
-    """Invite somebody, in one role."""
-    return invite(call.service, call.body.name, call.body.role, call.who)
+    """Invite a member, in one role."""
+    return invite(call.service, call.body.name, call.body.role, call.member)
 
 
 @FEATURE.at("GET", "/v1/members", "member.list", query=PageQuery)
 def _list_members(call: Call, t: Transaction) -> Page[Member]:
-    """List yourself and those whom you invited."""
+    """List yourself and the members whom you invited."""
     own = "name = ? OR invited_by = ?"
-    return _MEMBERS.page(t, call.query, "name", own, call.who, call.who)
+    return _MEMBERS.page(t, call.query, "name", own, call.member, call.member)
 
 
 @FEATURE.at("DELETE", _OF_MEMBER, "member.remove", status=204)
 def _remove_member(call: Call, t: Transaction) -> None:
-    """Remove somebody whom you invited, with all tokens."""
+    """Remove a member whom you invited, with all tokens."""
     name, at = call.path["member"], now()
-    if name == call.who:
-        raise InvalidInputError("Nobody can remove herself: a curator would be without an owner.")
+    if name == call.member:
+        raise InvalidInputError(
+            "You cannot remove yourself: the curator might be left without an owner."
+        )
     _MEMBERS.update(t, {"name": name}, removed=at)
     t.rows("UPDATE curator_tokens SET revoked = ? WHERE member = ? AND revoked IS NULL", at, name)
-    t.note("act", f"removed {name}", call.who)
+    t.note("act", f"removed {name}", call.member)
 
 
 @FEATURE.at("POST", f"{_OF_MEMBER}/tokens", "token.create", request=NewToken, status=201)
 def _make_token(call: Call) -> IssuedToken:
-    """Make a token for yourself or somebody whom you invited; it is shown once."""
-    asked, caller = call.body, call.caller
-    unknown = sorted(set(asked.actions or ()) - RIGHTS.keys())
+    """Make a token for yourself or a member whom you invited; it is shown once."""
+    new, caller = call.body, call.caller
+    unknown = sorted(set(new.actions or ()) - RIGHTS.keys())
     if unknown:
-        raise InvalidInputError(f"There is no action {unknown[0]!r}; GET /v1/me lists yours.")
-    if caller.actions is not None and not set(asked.actions or RIGHTS) <= caller.actions:
-        raise Problem(403, "forbidden", "A narrowed token makes only tokens as narrow.")
+        raise InvalidInputError(f"Unknown action {unknown[0]!r}; GET /v1/me lists yours.")
+    if caller.actions is not None and not set(new.actions or RIGHTS) <= caller.actions:
+        raise Problem(
+            403, "forbidden", "A token limited to some actions cannot make one for other actions."
+        )
     latest = None
-    if caller.actions is not None:  # what a narrowed token makes ends with it
-        latest = call.service.read(lambda t: _TOKENS.named(t, id=caller.token)).expires
-    return issue(call.service, call.path["member"], caller.member, asked, latest)
+    if caller.actions is not None:  # else a limited token could outlive itself through others
+        latest = call.service.read(lambda t: _TOKENS.get(t, id=caller.token)).expires
+    return issue(call.service, call.path["member"], caller.member, new, latest)
 
 
 @FEATURE.at("GET", f"{_OF_MEMBER}/tokens", "token.list", query=PageQuery)
 def _list_tokens(call: Call, t: Transaction) -> Page[Token]:
-    """List tokens, with their last use."""
-    uses = call.service.uses
-    found = _TOKENS.page(t, call.query, "id", "member = ?", call.path["member"])
-    return found.shown(lambda one: shown_as(Token, one, used=uses.get(one.id, one.used)))
+    """List tokens, with the time of their last use."""
+    uses = call.service.last_uses
+    page = _TOKENS.page(t, call.query, "id", "member = ?", call.path["member"])
+    return page.map(lambda token: copy_fields(Token, token, used=uses.get(token.id, token.used)))
 
 
 @FEATURE.at("DELETE", f"{_OF_MEMBER}/tokens/{{token}}", "token.revoke", status=204)
 def _revoke_token(call: Call, t: Transaction) -> None:
-    """Revoke a token, at once."""
-    found = _TOKENS.named(t, id=call.path["token"], member=call.path["member"])
-    if found.revoked is None:
-        _TOKENS.update(t, {"id": found.id}, revoked=now())
-    t.note("act", f"revoked token {found.id} of {found.member}", call.who)
+    """Revoke a token at once."""
+    token = _TOKENS.get(t, id=call.path["token"], member=call.path["member"])
+    if token.revoked is None:
+        _TOKENS.update(t, {"id": token.id}, revoked=now())
+    t.note("act", f"revoked token {token.id} of {token.member}", call.member)
 
 
-async def _keep_writing(service: Service) -> None:
+async def _write_periodically(service: Service) -> None:
     while True:
         await anyio.sleep(_SECONDS_BETWEEN_WRITES)
-        await anyio.to_thread.run_sync(write_uses, service)
+        await anyio.to_thread.run_sync(write_last_uses, service)
 
 
 @asynccontextmanager
-async def noted_uses(service: Service) -> AsyncIterator[None]:
-    """Write times of last use during a block, and at its end."""
+async def recording_last_uses(service: Service) -> AsyncIterator[None]:
+    """Write times of last use periodically during a block, and once at its end."""
     async with anyio.create_task_group() as group:
-        group.start_soon(_keep_writing, service)
+        group.start_soon(_write_periodically, service)
         yield
         group.cancel_scope.cancel()
-    write_uses(service)
+    write_last_uses(service)
 
 
 PREFIX = "qwk_"
@@ -311,7 +319,7 @@ _SHAPE = re.compile(rf"{PREFIX}([0-9a-f]{{64}})([0-9a-f]{{8}})")
 
 
 def new_token() -> str:
-    """Return a new token; it is never stored as it is.
+    """Return a new random token; only its hash is ever stored.
 
     >>> is_token(new_token()), is_token("qwk_" + 72 * "0")
     (True, False)
@@ -321,13 +329,13 @@ def new_token() -> str:
 
 
 def is_token(text: str) -> bool:
-    """Whether a text has the shape and the checksum of a token; asks nobody."""
-    found = _SHAPE.fullmatch(text)
-    return found is not None and _checksum(found[1]) == found[2]
+    """Whether a text has the form and the checksum of a token; makes no lookup."""
+    match = _SHAPE.fullmatch(text)
+    return match is not None and _checksum(match[1]) == match[2]
 
 
 def hashed(token: str) -> str:
-    """Return what is stored of a token."""
+    """Return the SHA-256 under which a token is stored."""
     return hashlib.sha256(token.encode()).hexdigest()
 
 

@@ -1,8 +1,7 @@
-"""Things with a name that an owner makes and lets others use: tables, holdouts.
+"""Named objects that an owner creates and shares with members: tables and holdouts.
 
-What was asked when one was made (`asked`, a struct) and what has become of it (`made`, plain
-values) are kept as JSON. It belongs to who made it and to those whom she admitted, until she
-dismisses them.
+Their specification (`spec`, a struct) and their state so far (`state`, plain values) are stored as
+JSON. An object belongs to the owner who created it and to the members whom she admitted.
 """
 
 from __future__ import annotations
@@ -21,19 +20,19 @@ from quiltwork.service.structs import Page
 
 @dataclass(frozen=True)
 class StoredObject:
-    """One of them; a kind says by a class of its own which struct was `asked`."""
+    """An object as it is stored; a subclass for each kind gives the type of its `spec`."""
 
     kind: str
     name: str
     owner: str
-    asked: Any
-    made: dict[str, Any]
+    spec: Any
+    state: dict[str, Any]
     created: int
 
 
 @dataclass(frozen=True)
 class Admission:
-    """Who was admitted to one of them."""
+    """A member's access to an object."""
 
     kind: str
     name: str
@@ -43,12 +42,16 @@ class Admission:
 Stored = TypeVar("Stored", bound=StoredObject)
 _OBJECTS = TableOf("curator_objects", StoredObject, "kind, name")
 _ADMISSIONS = TableOf("curator_admissions", Admission, "kind, name, member")
-FEATURE = Feature(Schema("objects", (_OBJECTS, _ADMISSIONS)))
+_VERSION_2 = (
+    "ALTER TABLE curator_objects RENAME COLUMN asked TO spec",
+    "ALTER TABLE curator_objects RENAME COLUMN made TO state",
+)
+FEATURE = Feature(Schema("objects", (_OBJECTS, _ADMISSIONS), changes=(_VERSION_2,)))
 
 
 @dataclass(frozen=True)
-class Kind(Generic[Stored]):
-    """A kind of them: its word, which names it in paths too, and their class."""
+class ObjectKind(Generic[Stored]):
+    """A kind of object: its word, which is also its path parameter, and its record class."""
 
     word: str
     row: type[Stored]
@@ -57,79 +60,79 @@ class Kind(Generic[Stored]):
     def _rows(self) -> TableOf[Stored]:
         return TableOf(_OBJECTS.name, self.row, _OBJECTS.key)
 
-    def create(self, t: Transaction, name: str, owner: str, asked: Any) -> None:
-        """Make one, or 409 if there is another of this name.
+    def create(self, t: Transaction, name: str, owner: str, spec: Any) -> None:
+        """Create an object; 409 if another has its name.
 
-        Asking for the same again changes nothing: what stopped half way can be gone on with.
+        Repeating the same request changes nothing, so an interrupted client can continue.
         """
-        known = self._rows.one(t, kind=self.word, name=name)
-        gone = known is not None and "deleted" in known.made
-        if gone or (known is not None and (known.owner, known.asked) != (owner, asked)):
-            raise Problem(409, "conflict", f"There is a {self.word} {name!r} already.")
-        if known is None:
-            self._rows.add(t, self.row(self.word, name, owner, asked, {}, now()))
+        existing = self._rows.find(t, kind=self.word, name=name)
+        deleted = existing is not None and "deleted" in existing.state
+        if deleted or (existing is not None and (existing.owner, existing.spec) != (owner, spec)):
+            raise Problem(409, "conflict", f"A {self.word} named {name!r} exists already.")
+        if existing is None:
+            self._rows.add(t, self.row(self.word, name, owner, spec, {}, now()))
             t.note("act", f"made {self.word} {name}", owner)
 
     def current(self, t: Transaction, name: str) -> Stored:
-        """Return one that is there; 404 if it is not."""
-        return self._rows.named(t, kind=self.word, name=name)
+        """Return the object of a name; 404 if there is none."""
+        return self._rows.get(t, kind=self.word, name=name)
 
-    def named(self, call: Call) -> Stored:
-        """Return the one that a request is about."""
+    def requested(self, call: Call) -> Stored:
+        """Return the object that a request's path names."""
         return call.service.read(lambda t: self.current(t, call.path[self.word]))
 
     def listed(self, call: Call, t: Transaction) -> Page[Stored]:
-        """Return those on a page: an auditor's are all, others' their own."""
+        """Return a page of the objects that the caller may see: for auditors all of them."""
         admitted = "SELECT name FROM curator_admissions WHERE kind = ? AND member = ?"
         return self._rows.page(
             *(t, call.query, "name"),
             f"kind = ? AND (? = 'auditor' OR owner = ? OR name IN ({admitted}))",
-            *(self.word, call.caller.role, call.who, self.word, call.who),
+            *(self.word, call.caller.role, call.member, self.word, call.member),
         )
 
     def files(self, t: Transaction, *names: str) -> list[str]:
-        """Return the files of the vault that any of them has under some names of `made`."""
-        found = self._rows.all(t, "kind = ?", self.word)
-        return [one.made[name] for one in found for name in names if name in one.made]
+        """Return the vault files that objects hold under some names of their state."""
+        objects = self._rows.select(t, "kind = ?", self.word)
+        return [stored.state[name] for stored in objects for name in names if name in stored.state]
 
-    def update(self, t: Transaction, stored: Stored, **made: Any) -> None:
-        """Write down what has become of one, beside what had before."""
-        self.write(t, stored.name, stored.asked, {**stored.made, **made})
+    def update(self, t: Transaction, stored: Stored, **changes: Any) -> None:
+        """Set fields of an object's state; the others stay."""
+        self.write(t, stored.name, stored.spec, {**stored.state, **changes})
 
-    def write(self, t: Transaction, name: str, asked: Any, made: dict[str, Any]) -> None:
-        """Write one as it is now."""
-        self._rows.update(t, {"kind": self.word, "name": name}, asked=asked, made=made)
+    def write(self, t: Transaction, name: str, spec: Any, state: dict[str, Any]) -> None:
+        """Replace the specification and state of an object."""
+        self._rows.update(t, {"kind": self.word, "name": name}, spec=spec, state=state)
 
-    def withdraw(self, t: Transaction, stored: Stored, who: str) -> None:
-        """Forget one that was never used, and who was admitted to it."""
-        which = {"kind": self.word, "name": stored.name}
-        for one in _ADMISSIONS.all(t, "kind = ? AND name = ?", *which.values()):
-            _ADMISSIONS.delete(t, **which, member=one.member)
-        self._rows.delete(t, **which)
-        t.note("act", f"withdrew {self.word} {stored.name}", who)
+    def withdraw(self, t: Transaction, stored: Stored, member: str) -> None:
+        """Delete an object that was never used, with its admissions."""
+        key = {"kind": self.word, "name": stored.name}
+        for admission in _ADMISSIONS.select(t, "kind = ? AND name = ?", *key.values()):
+            _ADMISSIONS.delete(t, **key, member=admission.member)
+        self._rows.delete(t, **key)
+        t.note("act", f"withdrew {self.word} {stored.name}", member)
 
     def admit(self, call: Call, t: Transaction) -> None:
-        """Let a member use one, as far as her role goes."""
+        """Give a member access, as far as her role allows."""
         name, member = call.path[self.word], call.path["member"]
         _ADMISSIONS.add(t, Admission(self.word, name, member))
-        t.note("act", f"admitted {member} to {self.word} {name}", call.who)
+        t.note("act", f"admitted {member} to {self.word} {name}", call.member)
 
     def admitted(self, t: Transaction, stored: Stored, caller: Caller) -> list[str]:
-        """Return who was admitted, for who made it and for auditors."""
+        """Return the admitted members, for the object's owner and for auditors; else none."""
         if caller.role != "auditor" and caller.member != stored.owner:
             return []
         where = "kind = ? AND name = ? ORDER BY member"
-        return [one.member for one in _ADMISSIONS.all(t, where, self.word, stored.name)]
+        return [row.member for row in _ADMISSIONS.select(t, where, self.word, stored.name)]
 
     def dismiss(self, call: Call, t: Transaction) -> None:
-        """Take access back."""
+        """Withdraw a member's access."""
         name, member = call.path[self.word], call.path["member"]
         _ADMISSIONS.delete(t, kind=self.word, name=name, member=member)
-        t.note("act", f"took {self.word} {name} from {member}", call.who)
+        t.note("act", f"took {self.word} {name} from {member}", call.member)
 
     def is_own(self, service: Service, caller: Caller, name: str) -> bool | None:
-        """Whether one is the caller's: she made it, or was admitted."""
-        found = service.read(
+        """Whether the caller created an object or was admitted to it; None if there is none."""
+        row = service.read(
             lambda t: t.row(
                 "SELECT o.owner, a.member FROM curator_objects o LEFT JOIN curator_admissions a "
                 "ON a.kind = o.kind AND a.name = o.name AND a.member = ? "
@@ -137,4 +140,4 @@ class Kind(Generic[Stored]):
                 *(caller.member, self.word, name),
             )
         )
-        return None if found is None else caller.member in found
+        return None if row is None else caller.member in row

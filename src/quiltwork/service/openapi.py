@@ -1,4 +1,4 @@
-"""OpenAPI 3.1 from the routes and the structs that validate: one source for both."""
+"""The OpenAPI 3.1 document, made from the routes and the structs that validate requests."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ from quiltwork.service.uploads import MEDIA_TYPES
 
 _REF = "#/components/schemas/{name}"
 KEY_PATTERN = r"^[!-~]{1,200}$(?!\n)"
-"""An Idempotency-Key: printable characters without blanks."""
+"""An Idempotency-Key: up to 200 printable ASCII characters without spaces."""
 
 
-def description(routes: Iterable[Route]) -> dict[str, Any]:
-    """Return the API's description as JSON values."""
-    listed = [route for route in routes if route.path.startswith("/v1/")]
-    structs = {part for route in listed for part in (route.request, route.response) if part}
+def openapi_document(routes: Iterable[Route]) -> dict[str, Any]:
+    """Return the OpenAPI document as plain values."""
+    public = [route for route in routes if route.path.startswith("/v1/")]
+    structs = {struct for route in public for struct in (route.request, route.response) if struct}
     kinds = sorted({ProblemDetails, *structs}, key=str)
     schemas, components = msgspec.json.schema_components(kinds, ref_template=_REF)
     refs = dict(zip(kinds, schemas, strict=True))
     paths: dict[str, dict[str, Any]] = {}
-    for route in listed:
+    for route in public:
         paths.setdefault(route.path, {})[route.method.lower()] = _operation(route, refs)
     return {
         "openapi": "3.1.0",
@@ -44,9 +44,9 @@ def description(routes: Iterable[Route]) -> dict[str, Any]:
 
 def _operation(route: Route, refs: dict[type, Any]) -> dict[str, Any]:
     problem = {"content": {MEDIA_TYPE: {"schema": refs[ProblemDetails]}}}
-    answer: dict[str, Any] = {"description": "Done."}
+    success: dict[str, Any] = {"description": "Success."}
     if route.response is not None:
-        answer["content"] = {"application/json": {"schema": refs[route.response]}}
+        success["content"] = {"application/json": {"schema": refs[route.response]}}
     roles = ", ".join(f"{role} ({on})" for role, on in RIGHTS[route.action].items())
     operation: dict[str, Any] = {
         "operationId": route.name,
@@ -54,7 +54,7 @@ def _operation(route: Route, refs: dict[type, Any]) -> dict[str, Any]:
         "description": f"Action `{route.action}`, for: {roles}.",
         "parameters": _parameters(route),
         "responses": {
-            str(route.status): answer,
+            str(route.status): success,
             "default": {"description": "Refused or failed.", **problem},
         },
     }
@@ -68,17 +68,18 @@ def _operation(route: Route, refs: dict[type, Any]) -> dict[str, Any]:
 
 
 def _parameters(route: Route) -> list[dict[str, Any]]:
-    """Describe what stands in the path, in the query and in headers."""
-    named = {"type": "string", "pattern": NAME}
-    found = [("path", name, True, named) for name in re.findall(r"{(\w+)}", route.path)]
+    """Describe the parameters in path, query and headers."""
+    string = {"type": "string", "pattern": NAME}
+    parameters = [("path", name, True, string) for name in re.findall(r"{(\w+)}", route.path)]
     if route.query is not None:
         (_,), components = msgspec.json.schema_components([route.query], ref_template=_REF)
         query = components[route.query.__name__]
-        needed = query.get("required", ())
-        found += [("query", name, name in needed, one) for name, one in query["properties"].items()]
+        required = query.get("required", ())
+        fields = query["properties"].items()
+        parameters += [("query", name, name in required, schema) for name, schema in fields]
     if route.spends:
-        found.append(("header", "Idempotency-Key", True, {**named, "pattern": KEY_PATTERN}))
+        parameters.append(("header", "Idempotency-Key", True, {**string, "pattern": KEY_PATTERN}))
     return [
-        {"name": name, "in": place, "required": required, "schema": schema}
-        for place, name, required, schema in found
+        {"name": name, "in": location, "required": required, "schema": schema}
+        for location, name, required, schema in parameters
     ]

@@ -1,8 +1,8 @@
-"""Parquet files of strangers, read by a child process with limits and written anew.
+"""Untrusted Parquet files, read by a child process under limits and rewritten.
 
-What a Parquet file says of its sizes is what whoever made it wrote there: a page that is small in
-the file may ask for all the memory there is. So a process that may be killed for it reads the file,
-a little at a time, up to limits; what it passes on was written by this very module.
+The sizes stated in a Parquet file are written by its author: a page that is small in the file may
+demand all of the machine's memory. So a child process with a memory limit reads the file in small
+batches, and the server sees only the copy that this module wrote.
 """
 
 from __future__ import annotations
@@ -20,65 +20,67 @@ from quiltwork.service.settings import Limits
 
 _SECONDS = 120
 _ROWS_AT_ONCE = 1024
-_BESIDE = 512_000_000
-"""Bytes that reading may take beside what is read."""
+_OVERHEAD = 512_000_000
+"""Bytes of memory that reading may take in addition to the data."""
 _REFUSED = 2
-_SENTENCE = "The file cannot be read as Parquet, or takes too much memory."
+_UNREADABLE = "The file is not valid Parquet, or takes too much memory."
 
 
-def unpacks(limits: Limits) -> str:
-    """Say that a file is too large when it is unpacked."""
-    return f"The file unpacks to more than {limits.bytes:,} bytes, which is the most."
+def unpacks_to_too_much(limits: Limits) -> str:
+    """Return the message for a file that is too large after unpacking."""
+    return f"The file unpacks to more than the limit of {limits.bytes:,} bytes."
 
 
 def rewritten(path: Path, limits: Limits) -> bytes:
-    """Return a Parquet file with the rows of another, if these are within limits.
+    """Return a rewritten copy of a Parquet file that is within limits.
 
     Raises:
-        InvalidInputError: for lists, long texts, too many cells, and what cannot be read.
+        InvalidInputError: for nested columns, long texts, too many cells, and unreadable files.
     """
-    given = {name: getattr(limits, name) for name in ("bytes", "rows", "columns", "field")}
+    numbers = {name: getattr(limits, name) for name in ("bytes", "rows", "columns", "field")}
     environment = {**os.environ, "ARROW_DEFAULT_MEMORY_POOL": "system"}
     with path.open("rb") as file:
         child = subprocess.Popen(  # noqa: S603
-            [sys.executable, "-m", "quiltwork.service.parquet", json.dumps(given)],
+            [sys.executable, "-m", "quiltwork.service.parquet", json.dumps(numbers)],
             stdin=file,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             env=environment,
         )
         try:
-            content, said = child.communicate(timeout=_SECONDS)
+            content, message = child.communicate(timeout=_SECONDS)
         except subprocess.TimeoutExpired:
-            raise InvalidInputError("The file takes too long to read; send less at once.") from None
+            raise InvalidInputError(
+                "The file takes too long to read. Send fewer rows at once."
+            ) from None
         finally:
             child.kill()
             child.wait()
     if child.returncode == 0:
         return content
-    raise InvalidInputError(said.decode() if child.returncode == _REFUSED else _SENTENCE)
+    raise InvalidInputError(message.decode() if child.returncode == _REFUSED else _UNREADABLE)
 
 
 def _limit_memory(limits: Limits) -> None:
-    """Let this process take no more memory than the limits allow, where a system has limits."""
+    """Limit the memory of this process, on systems that support it."""
     with suppress(ImportError):
         import resource
 
         with suppress(OSError, ValueError):
             pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
-            most = pages * resource.getpagesize() + 4 * limits.bytes + _BESIDE
-            resource.setrlimit(resource.RLIMIT_AS, (most, most))
-            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+            limit = pages * resource.getpagesize() + 4 * limits.bytes + _OVERHEAD
+            resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+            resource.setrlimit(resource.RLIMIT_CORE, (0, 0))  # a core dump would hold rows
 
 
 def _copy(source: Any, target: Any, limits: Limits) -> None:
-    """Read a file batch by batch, count what it holds, and write it anew."""
+    """Rewrite a file batch by batch, checking the limits on the way."""
     from pyarrow import parquet, types
 
     with parquet.ParquetFile(source, pre_buffer=False) as file:
         schema = file.schema_arrow
         if any(types.is_nested(field.type) for field in schema):
-            raise InvalidInputError("A column of a file holds one value in each row, no lists.")
+            raise InvalidInputError("Columns must hold single values, not lists or structs.")
         if len(schema) > limits.columns:
             raise InvalidInputError(_shape(limits))
         rows = size = 0
@@ -90,15 +92,15 @@ def _copy(source: Any, target: Any, limits: Limits) -> None:
                 for name, column in zip(schema.names, batch.columns, strict=True):
                     if _longest(column) > 4 * limits.field:  # bytes
                         raise InvalidInputError(
-                            f"A cell of column {name!r} has over {limits.field} letters."
+                            f"A cell of column {name!r} has more than {limits.field:,} characters."
                         )
                 if size > limits.bytes:
-                    raise InvalidInputError(unpacks(limits))
+                    raise InvalidInputError(unpacks_to_too_much(limits))
                 writer.write_batch(batch)
 
 
 def _longest(column: Any) -> int:
-    """Return the bytes of the longest text of a column; 0 of numbers."""
+    """Return the length in bytes of a column's longest text; 0 for other types."""
     import pyarrow.compute as pc
     from pyarrow import types
 
@@ -112,14 +114,17 @@ def _longest(column: Any) -> int:
 
 
 def _shape(limits: Limits) -> str:
-    return f"A file may have {limits.rows:,} rows of {limits.columns} columns."
+    return (
+        f"The file is too large: at most {limits.rows:,} rows of {limits.columns} columns are "
+        "allowed."
+    )
 
 
-def main(given: str) -> int:
-    """Copy standard input to standard output within limits; a refusal is a sentence."""
+def main(numbers: str) -> int:
+    """Rewrite standard input to standard output; a refusal is written to standard error."""
     import pyarrow
 
-    limits, target = Limits(**json.loads(given)), pyarrow.BufferOutputStream()
+    limits, target = Limits(**json.loads(numbers)), pyarrow.BufferOutputStream()
     _limit_memory(limits)
     try:
         _copy(pyarrow.PythonFile(sys.stdin.buffer, "r"), target, limits)
@@ -127,10 +132,10 @@ def main(given: str) -> int:
         sys.stderr.write(str(error))
         return _REFUSED
     except UnicodeDecodeError:
-        sys.stderr.write("A column's name, or a text, is not UTF-8.")
+        sys.stderr.write("The name of a column, or a text, is not valid UTF-8.")
         return _REFUSED
     except Exception:
-        return 1  # what was raised may quote cells
+        return 1  # the error itself may quote cells
     sys.stdout.buffer.write(target.getvalue())
     sys.stdout.flush()
     return 0
@@ -138,4 +143,4 @@ def main(given: str) -> int:
 
 if __name__ == "__main__":
     code = main(sys.argv[1])
-    os._exit(code) if code else sys.exit(0)  # nothing of Arrow's own to say at the end
+    os._exit(code) if code else sys.exit(0)  # skips Arrow's own messages at exit

@@ -1,9 +1,9 @@
-"""One way for every request, of the API and of pages: who asks, a place, the body, the work.
+"""The request pipeline, shared by the API and the dashboard: admit, read, run, answer.
 
-What can be refused without asking anybody is refused first: a token that is none, a body that is
-too large. Then one thread recognises the caller, checks her right and does the work, so the event
-loop never waits for a database or a computation. What differs between the API and pages is their
-`Face`; refusals, faults, counts and the access log are the same for both.
+Whatever can be refused without a lookup is refused first: a malformed token, an oversized body.
+After that one worker thread authenticates the caller, checks her rights and does the work, so the
+event loop never waits for a database or a computation. An adapter holds what differs between the
+API and pages; refusals, faults, metrics and the access log are common to both.
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ _access = logging.getLogger("quiltwork.access")
 
 
 class Metrics:
-    """Counts of answers by route and status, and the seconds they took; used by one event loop.
+    """Request counts and durations by route, for Prometheus; used by one event loop.
 
-    Counts for Prometheus are of requests: never a value, a name or a dataset.
+    They describe requests only: never a value, a member or a dataset.
     """
 
     def __init__(self) -> None:
-        """Begin at nothing."""
-        self._answers: Counter[tuple[str, int]] = Counter()
+        """Start all counters at zero."""
+        self._responses: Counter[tuple[str, int]] = Counter()
         self._seconds: Counter[str] = Counter()
 
-    def saw(self, route: str, status: int, seconds: float) -> None:
-        """Count one answer."""
-        self._answers[route, status] += 1
+    def record(self, route: str, status: int, seconds: float) -> None:
+        """Count one response."""
+        self._responses[route, status] += 1
         self._seconds[route] += seconds  # type: ignore[assignment]
 
     def text(self) -> str:
-        """Write them in the text format of Prometheus."""
+        """Return the counters in Prometheus' text format."""
         lines = ["# TYPE quiltwork_requests_total counter"]
         lines += [
             f'quiltwork_requests_total{{route="{route}",status="{status}"}} {count}'
-            for (route, status), count in sorted(self._answers.items())
+            for (route, status), count in sorted(self._responses.items())
         ]
         lines.append("# TYPE quiltwork_request_seconds_total counter")
         lines += [
@@ -59,31 +59,34 @@ class Metrics:
         return "\n".join([*lines, ""])
 
 
-class Face(Protocol):
-    """What requests of one kind have of their own."""
+class RequestAdapter(Protocol):
+    """The steps of the pipeline that the API and the dashboard do differently."""
 
-    def named(self, request: Request) -> tuple[str, str]:
-        """Return the name of what is asked for, and its path without what stands in it."""
+    def label(self, request: Request) -> tuple[str, str]:
+        """Return the route's name and its path template, which hold no values."""
 
-    async def enter(self, request: Request) -> tuple[str, bool]:
-        """Return by which token somebody asks, and whether she sends a file; raise for nobody."""
+    async def admit(self, request: Request) -> tuple[str, bool]:
+        """Return the token that limits are counted for, and whether a file is being uploaded.
 
-    async def work(self, request: Request) -> Work:
-        """Read the body, and return what is to be done in a thread."""
+        Raises a `Problem` for requests that cannot be authenticated or are too large.
+        """
 
-    def refused(self, request: Request, problem: Problem) -> Response:
-        """Tell a refusal."""
+    async def prepare(self, request: Request) -> Work:
+        """Read the body; return the work to be done in a thread."""
+
+    def refusal(self, request: Request, problem: Problem) -> Response:
+        """Return the response that states a problem."""
 
 
-def endpoint(service: Service, face: Face, metrics: Metrics) -> Endpoint:
-    """Return what Starlette calls."""
+def endpoint(service: Service, adapter: RequestAdapter, metrics: Metrics) -> Endpoint:
+    """Return the function that Starlette calls for a request."""
 
-    async def answer(request: Request) -> Response:
-        begun = time.perf_counter()
+    async def respond(request: Request) -> Response:
+        start = time.perf_counter()
         try:
-            token, file = await face.enter(request)
-            async with service.concurrency.place(token, file=file):
-                work = await face.work(request)
+            token, file = await adapter.admit(request)
+            async with service.concurrency.slot(token, file=file):
+                work = await adapter.prepare(request)
                 reads = request.method in ("GET", "HEAD")
                 response = await service.concurrency.run(work, token, file=file, reads=reads)
         except ClientDisconnect:
@@ -91,18 +94,18 @@ def endpoint(service: Service, face: Face, metrics: Metrics) -> Endpoint:
         except Exception as error:
             problem = problem_of(error)
             if problem.kind == "internal":
-                _log.error("a fault in %s: %s", face.named(request)[0], _place(error))
-            response = face.refused(request, problem)
-        name, path = face.named(request)
-        seconds = time.perf_counter() - begun
-        metrics.saw(name, response.status_code, seconds)
+                _log.error("a fault in %s: %s", adapter.label(request)[0], _origin(error))
+            response = adapter.refusal(request, problem)
+        name, path = adapter.label(request)
+        seconds = time.perf_counter() - start
+        metrics.record(name, response.status_code, seconds)
         _access.info("%s %s %d %.0f ms", request.method, path, response.status_code, 1000 * seconds)
         return response
 
-    return answer
+    return respond
 
 
-def _place(error: BaseException) -> str:
-    """Say what kind of error it was and where it came from; its message may hold rows."""
+def _origin(error: BaseException) -> str:
+    """Return an error's type, function and line; its message is left out, as it may quote rows."""
     last = traceback.extract_tb(error.__traceback__)[-1:]
     return " at ".join([type(error).__name__, *(f"{at.name}, line {at.lineno}" for at in last)])

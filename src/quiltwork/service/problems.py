@@ -1,8 +1,8 @@
-"""Refusals and failures in one shape: problem details (RFC 9457), never a page.
+"""Errors in one format: problem details (RFC 9457), never an HTML page.
 
-The sentences of quiltwork's own errors are told as they are, since they depend on public things
-alone: the request, the beliefs, the ledger. Everything unexpected is opaque; its traceback might
-quote rows, so it goes nowhere.
+Messages of quiltwork's own errors are passed on, since they depend on public facts only: the
+request, the beliefs, the ledger. An unexpected error is reported without its message, and its
+traceback is not logged, as either might quote rows.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from quiltwork.errors import (
 MEDIA_TYPE = "application/problem+json"
 NO_STORE = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 _STORAGE = (
-    "The database or the data directory failed; its log says how. Nothing was told. Ask again with "
-    "the same key: what was debited is not debited twice."
+    "The database or the data directory failed; the cause is in the server's log. No answer was "
+    "released. Retry with the same Idempotency-Key: a debit is never made twice."
 )
 _log = logging.getLogger("quiltwork.service")
 
@@ -40,24 +40,24 @@ _STATUS: tuple[tuple[type[QuiltworkError], str, int], ...] = (
 KINDS = {
     "bad-request": "The request cannot be read",
     "unauthenticated": "A valid token is needed",
-    "forbidden": "Not yours to do",
-    "not-found": "There is no such thing here",
-    "method-not-allowed": "Not done in this way",
-    "conflict": "Something else is there already",
-    "too-slow": "The body stopped coming",
-    "too-large": "Too large",
-    "unsupported-media": "Not a format that is taken here",
-    "invalid-input": "Something in the request is wrong",
-    "unsupported": "There is no proof for this",
+    "forbidden": "Not allowed",
+    "not-found": "Not found",
+    "method-not-allowed": "Method not allowed",
+    "conflict": "Conflict with the current state",
+    "too-slow": "The body arrived too slowly",
+    "too-large": "The body is too large",
+    "unsupported-media": "Unsupported media type",
+    "invalid-input": "The request has an invalid value",
+    "unsupported": "No guarantee is proved for this",
     "budget-exceeded": "The budget does not allow it",
-    "not-private": "It would not be private",
-    "storage": "The curator's storage cannot be used now",
-    "internal": "A fault of the curator",
+    "not-private": "The answer would not be private",
+    "storage": "Storage is unavailable",
+    "internal": "Internal error of the curator",
 }
 
 
 class ProblemDetails(msgspec.Struct, frozen=True, kw_only=True):
-    """What is told: `kind` is stable, `detail` is a sentence for people."""
+    """The body of an error: `kind` is stable, `detail` is a sentence for people."""
 
     type: str
     title: str
@@ -67,18 +67,18 @@ class ProblemDetails(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Problem(Exception):  # noqa: N818  (the name of RFC 9457)
-    """A refusal that has its answer: raise it anywhere within a request."""
+    """An error with its response; it can be raised anywhere within a request."""
 
     def __init__(
         self, status: int, kind: str, detail: str, headers: Mapping[str, str] | None = None
     ) -> None:
-        """Take status, kind (a key of the titles) and a sentence without values from the data."""
+        """Take the status, a kind (a key of `KINDS`) and a sentence without values of the data."""
         super().__init__(detail)
         self.status, self.kind, self.detail = status, kind, detail
         self.headers = dict(headers or {})
 
     def details(self) -> ProblemDetails:
-        """Return what is told."""
+        """Return the body of the response."""
         return ProblemDetails(
             type=f"urn:quiltwork:problem:{self.kind}",
             title=KINDS[self.kind],
@@ -89,24 +89,28 @@ class Problem(Exception):  # noqa: N818  (the name of RFC 9457)
 
 
 def problem_of(error: BaseException) -> Problem:
-    """Return what is told of an error; what is not known is opaque."""
+    """Return the problem for an error; the details of an unexpected error are withheld."""
     if isinstance(error, Problem):
         return error
     for known, kind, status in _STATUS:
         if isinstance(error, known):
             if kind == "storage":
-                _log.error("%s", error)  # it names files of this machine
+                _log.error("%s", error)  # for the operator only: it names files of this machine
                 return Problem(status, kind, _STORAGE, {"Retry-After": "1"})
             return Problem(status, kind, str(error))
-    return Problem(500, "internal", "Nothing was told to anybody; tell whoever runs the curator.")
+    return Problem(
+        500,
+        "internal",
+        "Internal error. No answer was released. The operator finds its place in the server's log.",
+    )
 
 
 def not_found() -> Problem:
-    """What is said of everything that a caller may not know to exist."""
-    return Problem(404, "not-found", "There is nothing of this name that you may see.")
+    """Return the refusal for an object that is missing, or hidden from the caller."""
+    return Problem(404, "not-found", "No object of this name exists among those you may see.")
 
 
 def problem_response(problem: Problem, headers: Mapping[str, str] = NO_STORE) -> Response:
-    """Return a problem as the answer to a request."""
-    told = {"Content-Type": MEDIA_TYPE, **problem.headers, **headers}
-    return Response(msgspec.json.encode(problem.details()), problem.status, told)
+    """Return the response that carries a problem."""
+    sent = {"Content-Type": MEDIA_TYPE, **problem.headers, **headers}
+    return Response(msgspec.json.encode(problem.details()), problem.status, sent)

@@ -1,9 +1,9 @@
-"""Publications: each is made in a child process of the server, one after the other.
+"""Publications of tables, each made by a child process of the server, one at a time.
 
-Anonymizing takes minutes and much memory, and may be killed for it; the server must not. All that
-the two tell each other is in the database (`jobs.py`): the child writes how far it is and, in one
-transaction, what it made; the server looks whether the job was cancelled, and kills the child then.
-A child whose server is gone, however that ended, finds its standard input closed and ends at once.
+Anonymizing can take minutes and so much memory that the system kills the process, which must not be
+the server. The two communicate through the database only (`jobs.py`): the child stores its progress
+and, in one transaction, the publication; the server polls whether the job was cancelled and then
+kills the child. When the server dies, the child's standard input closes, and the child exits.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ from quiltwork.service.jobs import LeaseLostError, StoredJob
 from quiltwork.service.routes import Service
 from quiltwork.service.settings import KEY, private_folder
 
-_FAULT = "A fault of the curator ended this; nothing was published. Tell whoever runs it."
+_FAULT = "Internal error of the curator. Nothing was published. Report it to the operator."
 DATABASE = "QUILTWORK_DATABASE"
-"""The environment variable that tells a child which database it is about."""
-_BETWEEN_LOOKS = 0.25
-_BETWEEN_NOTES = 1.0
-_AWAY = 2.0
-"""Seconds until a database that cannot be reached is tried again."""
+"""The environment variable that passes the database's URL to a child process."""
+_POLL_SECONDS = 0.25
+_PROGRESS_SECONDS = 1.0
+_RETRY_SECONDS = 2.0
+"""The pause before an unreachable database is tried again."""
 
 
 @contextmanager
 def publishing(service: Service) -> Iterator[None]:
-    """Carry out publications during a block; what a server that was killed left is taken up."""
-    jobs.take_up_again(service.storage)
+    """Make queued publications during a block, also those that a killed server left unfinished."""
+    jobs.requeue_interrupted(service.storage)
     stop = threading.Event()
     thread = threading.Thread(target=_keep_publishing, args=(service, stop), daemon=True)
     thread.start()
@@ -46,33 +46,33 @@ def publishing(service: Service) -> Iterator[None]:
         yield
     finally:
         stop.set()
-        service.queued.set()
+        service.publication_queued.set()
         thread.join()
 
 
 def _keep_publishing(service: Service, stop: threading.Event) -> None:
-    service.queued.set()  # perhaps something waits already
+    service.publication_queued.set()  # jobs may be waiting since before the start
     while not stop.is_set():
-        service.queued.clear()
+        service.publication_queued.clear()  # before looking, so that no later signal is lost
         try:
-            jobs.take_up_again(service.storage)
-            job = jobs.begin_next(service.storage)
+            jobs.requeue_interrupted(service.storage)
+            job = jobs.start_next(service.storage)
             if job is not None:
                 _watch(service, job, stop)
                 continue
         except QuiltworkError:
-            stop.wait(_AWAY)  # the database is away
+            stop.wait(_RETRY_SECONDS)  # the database is unreachable
             continue
-        service.queued.wait()
+        service.publication_queued.wait()
 
 
 def _watch(service: Service, job: StoredJob, stop: threading.Event) -> None:
-    """Let a child make one publication; kill it if the job is cancelled or the server stops."""
+    """Run the child for one job; kill it if the job is cancelled or the server stops."""
     settings, command = service.settings, [sys.executable, "-m", "quiltwork.service"]
     environment = {
         **{name: text for name, text in os.environ.items() if name != KEY},
         **({KEY: settings.key.hex()} if settings.key else {}),
-        DATABASE: settings.database,  # which may hold a password: on no command line
+        DATABASE: settings.database,  # may hold a password, so not on the command line
     }
     child = subprocess.Popen(  # noqa: S603
         [*command, str(settings.data.absolute()), job.id],
@@ -82,38 +82,38 @@ def _watch(service: Service, job: StoredJob, stop: threading.Event) -> None:
     )
     running = True
     while child.poll() is None and running and not stop.is_set():
-        time.sleep(_BETWEEN_LOOKS)
-        with suppress(StorageError):  # while the database is away the child goes on
+        time.sleep(_POLL_SECONDS)
+        with suppress(StorageError):  # an unreachable database does not stop the child
             running = jobs.is_running(service.storage, job)
     child.kill()
     child.wait()
     child.stdin.close()  # type: ignore[union-attr]
-    shutil.rmtree(_folder(service), ignore_errors=True)  # what a killed one has left
+    shutil.rmtree(_folder(service), ignore_errors=True)  # leftovers of a killed child
     if stop.is_set():
-        jobs.put_back(service.storage, job)
+        jobs.return_to_queue(service.storage, job)
 
 
 def _folder(service: Service) -> Path:
     return service.settings.data / "publishing"
 
 
-class _NotedProgress:
-    """Tells the database now and then how far a job is; raises once it was cancelled."""
+class _StoredProgress:
+    """Stores a job's progress once a second; raises `LeaseLostError` once it is cancelled."""
 
     def __init__(self, service: Service, job: StoredJob) -> None:
         self.done = self.total = 0
-        self._note, self._noted = partial(jobs.note_progress, service.storage, job), 0.0
+        self._store, self._last = partial(jobs.note_progress, service.storage, job), 0.0
 
     def __call__(self, done: int, total: int) -> None:
         self.done, self.total = int(done), int(total)
-        if time.monotonic() >= self._noted + _BETWEEN_NOTES:
-            self._noted = time.monotonic()
-            self._note(self.done, self.total)
+        if time.monotonic() >= self._last + _PROGRESS_SECONDS:
+            self._last = time.monotonic()
+            self._store(self.done, self.total)
 
 
-def carry_out(service: Service, job: StoredJob) -> None:
-    """Make the publication of a job that was begun, and write how it ended."""
-    progress, folder = _NotedProgress(service, job), _folder(service)
+def run_job(service: Service, job: StoredJob) -> None:
+    """Make the publication of a started job, and store how it ended."""
+    progress, folder = _StoredProgress(service, job), _folder(service)
     shutil.rmtree(folder, ignore_errors=True)
     with suppress(LeaseLostError):
         try:
@@ -125,12 +125,12 @@ def carry_out(service: Service, job: StoredJob) -> None:
         except QuiltworkError as error:
             jobs.fail(service.storage, job, str(error))
         except Exception:
-            jobs.fail(service.storage, job, _FAULT)  # what was raised may quote rows
+            jobs.fail(service.storage, job, _FAULT)  # the error itself may quote rows
         finally:
             shutil.rmtree(folder, ignore_errors=True)
 
 
 def finish_waiting(service: Service) -> None:
-    """Make all publications that wait, in this process: for demonstrations."""
-    while (job := jobs.begin_next(service.storage)) is not None:
-        carry_out(service, job)
+    """Make all queued publications in this process, for demonstrations and tests."""
+    while (job := jobs.start_next(service.storage)) is not None:
+        run_job(service, job)

@@ -1,9 +1,9 @@
-"""Questions: previewed for nothing, asked once, planned together. A question is data, never code.
+"""Questions: previewed at no cost, and answered once for each Idempotency-Key.
 
-A question about a series is a query as a document (`{"kind": "count", "state": "walk", "window":
-[1, 1440]}`), one about counts a table (`{"kind": "table", "by": ["sex"], "where": {"smoker":
-["yes"]}}`). Everything that can be refused is refused by what is public, before the debit; the
-answer is drawn after it and stored before it is told, so a key is answered once whatever happens.
+A question is data, never code: about a series a query document (`{"kind": "count", "state": "walk",
+"window": [1, 1440]}`), about counts a table (`{"kind": "table", "by": ["sex"], "where": {"smoker":
+["yes"]}}`). Refusals depend on public facts only and come before the debit. The answer is drawn
+after the debit and stored before it is returned, so a retry gets the stored answer.
 """
 
 from __future__ import annotations
@@ -42,15 +42,15 @@ from quiltwork.series.releases.answer import described, release
 from quiltwork.series.releases.noise_plan import remembering
 from quiltwork.series.releases.previews import preview
 from quiltwork.series.releases.record import Release
-from quiltwork.service.dataset_rows import Counted, counted_rows, reaching, series_rows
+from quiltwork.service.dataset_rows import CodedPeople, people_rows, reaching, series_rows
 from quiltwork.service.datasets import Column, CountsOf, Registered, SeriesOf, registered
 from quiltwork.service.problems import Problem
-from quiltwork.service.release_log import columns, shown_debit, shown_release
+from quiltwork.service.release_log import columns, debit_record, release_record
 from quiltwork.service.routes import Call, Feature, Service
-from quiltwork.service.structs import Document, Number, converted, exact_number, shown_as
+from quiltwork.service.structs import Document, Number, as_struct, copy_fields, exact_number
 
-_MOST_CELLS = 10_000
-_MOST_SIMULATED = 100_000
+_MAX_CELLS = 10_000
+_MAX_SIMULATED = 100_000
 _CONFIDENCE = 0.95
 
 
@@ -58,15 +58,15 @@ _OF_DATASET = "/v1/datasets/{dataset}"
 FEATURE = Feature()
 
 
-class AskedQuestion(Document, frozen=True):
-    """What is asked, and at which level."""
+class NewQuestion(Document, frozen=True):
+    """A query and the privacy level to answer it at."""
 
     query: dict[str, Any]
     epsilon: Number
 
 
 class TableQuery(Document, frozen=True):
-    """A table of counts: people by some columns, among those `where` columns have some values."""
+    """A table of counts by some columns, of the people whose `where` columns have given values."""
 
     kind: Literal["table"]
     by: Annotated[list[Column], Meta(max_length=10)] = msgspec.field(default_factory=list)
@@ -76,8 +76,8 @@ class TableQuery(Document, frozen=True):
 
 
 @dataclass(frozen=True)
-class AskedSeries:
-    """A query about a series, read and found to fit what is public about it."""
+class SeriesQuestion:
+    """A parsed query about a series, checked against the public facts about it."""
 
     dataset: str
     query: Query
@@ -91,63 +91,63 @@ class AskedSeries:
 
     @property
     def noise(self) -> dict[str, Any]:
-        """The kind of noise that the dataset's account adds up."""
+        """The noise that the dataset's account can add up: Gaussian with δ, else geometric."""
         return {"noise": "gaussian", "delta": self.delta} if self.delta else {}
 
     @property
     def price(self) -> Any:
-        """The release, but for its answer."""
-        about = (self.data, self.query, self.beliefs, self.epsilon, self.episode)
-        return described(*about, **self.noise)
+        """The description of the release, without its answer."""
+        arguments = (self.data, self.query, self.beliefs, self.epsilon, self.episode)
+        return described(*arguments, **self.noise)
 
     def preview(self, quote: Quote) -> AnswerPreview:
-        """Say what it would cost and how far off it would be."""
-        every = list(self.data.coded.values())
-        lengths = [len(one) for one in every]
-        public = [one.recorded for one in every if one.recorded is not None]
-        seen = preview(
+        """Return the cost and the expected error of an answer."""
+        subjects = list(self.data.coded.values())
+        lengths = [len(series) for series in subjects]
+        recorded = [series.recorded for series in subjects if series.recorded is not None]
+        estimate = preview(
             self.price.query,
             self.beliefs,
-            length=lengths if public else max(lengths),
+            length=lengths if recorded else max(lengths),
             epsilon=self.epsilon,
             confidence=_CONFIDENCE,
-            subjects=1 if public else len(lengths),
+            subjects=1 if recorded else len(lengths),
             episode=self.episode,
-            recorded=public or None,
+            recorded=recorded or None,
             **self.noise,
         )
-        return _previewed(
+        return _answer_preview(
             quote,
-            seen.usefulness,
-            cells=seen.cells,
-            scale=seen.scale,
-            expected_error=seen.expected_error,
-            half_width=seen.half_width,
-            half_width_of_all=seen.simultaneous_half_width,
+            estimate.usefulness,
+            cells=estimate.cells,
+            scale=estimate.scale,
+            expected_error=estimate.expected_error,
+            half_width=estimate.half_width,
+            half_width_of_all=estimate.simultaneous_half_width,
             example=self._example(lengths),
-            claim=seen.claim,
+            claim=estimate.claim,
         )
 
     def _example(self, lengths: list[int]) -> AnswerExample | None:
-        """Answer the query about as many simulated series as there are, each as long.
+        """Return an answer about simulated series of the same number and lengths.
 
-        None where the beliefs cannot be simulated, or it would take long.
+        None if no belief can be simulated, or the series are too long for a preview.
         """
-        known = MarkovChain | CyclicChain | DatedChain | HiddenChain
-        able = [b for b in self.beliefs if isinstance(b, known) and str(b.initial) != "any"]
-        if sum(lengths) > _MOST_SIMULATED or not able:
+        kinds = MarkovChain | CyclicChain | DatedChain | HiddenChain
+        models = [b for b in self.beliefs if isinstance(b, kinds) and str(b.initial) != "any"]
+        if sum(lengths) > _MAX_SIMULATED or not models:
             return None
         try:
-            made = [able[0].sample(length, seed) for seed, length in enumerate(lengths)]
-            given = made[0] if len(made) == 1 else made
-            asked = (given, self.query, self.beliefs, self.epsilon)
-            drawn = release(*asked, episode=self.episode, **self.noise)
+            samples = [models[0].sample(length, seed) for seed, length in enumerate(lengths)]
+            data = samples[0] if len(samples) == 1 else samples
+            arguments = (data, self.query, self.beliefs, self.epsilon)
+            answer = release(*arguments, episode=self.episode, **self.noise)
         except (InvalidInputError, UnsupportedError):
             return None
-        return AnswerExample(*columns(drawn, json.loads(drawn.to_json()).get("intervals")))
+        return AnswerExample(*columns(answer, json.loads(answer.to_json()).get("intervals")))
 
     def answer(self, payer: Payer) -> Release:
-        """Debit, draw and store."""
+        """Debit the ledger, draw the answer and store it."""
         return release(
             self.data,
             self.query,
@@ -155,32 +155,32 @@ class AskedSeries:
             self.epsilon,
             ledger=payer,
             episode=self.episode,
-            beginning_of=self.length,  # the ledger may be ahead of the rows
+            beginning_of=self.length,  # the ledger may be ahead of the rows, never behind
             **self.noise,
         )
 
 
 @dataclass(frozen=True)
-class AskedTable:
-    """A table of counts, read and found to name public categories."""
+class TableQuestion:
+    """A parsed question for a table of counts, which names public categories only."""
 
     dataset: str
     query: TableQuery
     epsilon: Fraction
     about: CountsOf
-    data: Counted
+    data: CodedPeople
     length: None = None
     episode: int = 1
 
     @property
     def cells(self) -> list[tuple[str, ...]]:
-        """The labels of the cells, in order."""
+        """The labels of the table's cells, in order."""
         return list(product(*(self.about.columns[name] for name in self.query.by)))
 
     @property
     def _level(self) -> Any:
-        most = self.about.at_most
-        return table_level(tuple(self.cells), self.epsilon, None, "replace", at_most=most)
+        limit = self.about.at_most
+        return table_level(tuple(self.cells), self.epsilon, None, "replace", at_most=limit)
 
     @property
     def price(self) -> Any:
@@ -188,29 +188,29 @@ class AskedTable:
         return {"dp_epsilon": str(self._level.dp_epsilon), "mechanism": "geometric table"}
 
     def preview(self, quote: Quote) -> AnswerPreview:
-        """Say what it would cost and how far off it would be."""
-        law, cells = TwoSidedGeometric.from_alpha(self._level.alphas[0]), len(self.cells)
-        error, people = float(law.expected_absolute), self.about.people
-        return _previewed(
+        """Return the cost and the expected error of an answer."""
+        noise, cells = TwoSidedGeometric.from_alpha(self._level.alphas[0]), len(self.cells)
+        error, people = float(noise.expected_absolute), self.about.people
+        return _answer_preview(
             quote,
             None if people is None else judged(error, people / cells, "an even share"),
             cells=cells,
-            scale=float(law.scale or 0),
+            scale=float(noise.scale or 0),
             expected_error=error,
-            half_width=float(law.simultaneous_quantile(_CONFIDENCE, 1)),
-            half_width_of_all=float(law.simultaneous_quantile(_CONFIDENCE, cells)),
+            half_width=float(noise.simultaneous_quantile(_CONFIDENCE, 1)),
+            half_width_of_all=float(noise.simultaneous_quantile(_CONFIDENCE, cells)),
             example=None,
             claim=None,
         )
 
     @property
     def where(self) -> list[str] | None:
-        """Who is counted, as it is stored with the request; None for everybody."""
-        some = [f"{name}={one}" for name, some in self.query.where.items() for one in some]
-        return sorted(some) or None
+        """The conditions on people, as they are stored with the release; None for everybody."""
+        values = self.query.where.items()
+        return sorted(f"{name}={value}" for name, chosen in values for value in chosen) or None
 
     def answer(self, payer: Payer) -> CountTable:
-        """Debit, draw and store."""
+        """Debit the ledger, draw the answer and store it."""
         return release_table(
             self._counts(),
             epsilon=self.epsilon,
@@ -221,31 +221,31 @@ class AskedTable:
         )
 
     def _counts(self) -> Mapping[Any, int]:
-        cells, which = self.cells, np.zeros(len(self.data.subjects), dtype=np.int64)
-        for name in self.query.by:
-            which = which * len(self.about.columns[name]) + self.data.columns[name]
-        inside = np.ones(len(which), dtype=np.bool_)
-        for name, some in self.query.where.items():
-            codes = [self.about.columns[name].index(one) for one in some]
-            inside &= np.isin(self.data.columns[name], codes)
+        cells, cell_of = self.cells, np.zeros(len(self.data.subjects), dtype=np.int64)
+        for name in self.query.by:  # the row's position in the product of all categories
+            cell_of = cell_of * len(self.about.columns[name]) + self.data.columns[name]
+        chosen = np.ones(len(cell_of), dtype=np.bool_)
+        for name, values in self.query.where.items():
+            codes = [self.about.columns[name].index(value) for value in values]
+            chosen &= np.isin(self.data.columns[name], codes)
         if self.about.subject is None:
-            found = np.bincount(which[inside], minlength=len(cells))
-            return dict(zip(cells, found.tolist(), strict=True))
+            counted = np.bincount(cell_of[chosen], minlength=len(cells))
+            return dict(zip(cells, counted.tolist(), strict=True))
         counts = limited_counts(
-            (cells[number] for number in which[inside]),
-            self.data.subjects[inside].tolist(),
+            (cells[number] for number in cell_of[chosen]),
+            self.data.subjects[chosen].tolist(),
             cells,
             self.about.at_most,
         )
         return replace(counts, subject=self.about.subject)
 
 
-Asked: TypeAlias = AskedSeries | AskedTable
+Question: TypeAlias = SeriesQuestion | TableQuestion
 
 
-def _previewed(quote: Quote, useful: Usefulness | None, **told: Any) -> AnswerPreview:
-    """Put what a question costs beside what is told of its answer."""
-    return shown_as(
+def _answer_preview(quote: Quote, useful: Usefulness | None, **accuracy: Any) -> AnswerPreview:
+    """Return a preview: the cost from the ledger's quote, and the accuracy of the answer."""
+    return copy_fields(
         AnswerPreview,
         quote,
         granted=quote.fits,
@@ -254,29 +254,31 @@ def _previewed(quote: Quote, useful: Usefulness | None, **told: Any) -> AnswerPr
         confidence=_CONFIDENCE,
         verdict=None if useful is None else useful.verdict,
         reason=None if useful is None else useful.reason,
-        **told,
+        **accuracy,
     )
 
 
-def read_question(service: Service, found: Registered, question: AskedQuestion) -> Asked:
-    """Read a question about a dataset; everything wrong with it is found by what is public."""
-    epsilon = exact_number(question.epsilon, "epsilon")
-    if isinstance(found.holds, SeriesOf):
-        query = read_query(question.query)
-        status = service.ledger.status(found.name)
-        data = reaching(series_rows(service, found.name, found.holds), query.stop or query.start)
-        about = (status.beliefs, status.episode, status.length, status.exact_delta)
-        return AskedSeries(found.name, query, epsilon, *about, data)
-    table = converted(question.query, TableQuery)
-    _check_table(table, found.holds)
-    rows = counted_rows(service, found.name)
-    return AskedTable(found.name, table, epsilon, found.holds, rows)
+def parse_question(service: Service, dataset: Registered, new: NewQuestion) -> Question:
+    """Parse a question about a dataset and check it against the public facts."""
+    epsilon = exact_number(new.epsilon, "epsilon")
+    description = dataset.description
+    if isinstance(description, SeriesOf):
+        query = parse_query(new.query)
+        status = service.ledger.status(dataset.name)
+        rows = series_rows(service, dataset.name, description)
+        data = reaching(rows, query.stop or query.start)
+        facts = (status.beliefs, status.episode, status.length, status.exact_delta)
+        return SeriesQuestion(dataset.name, query, epsilon, *facts, data)
+    table = as_struct(new.query, TableQuery)
+    _check_table(table, description)
+    people = people_rows(service, dataset.name)
+    return TableQuestion(dataset.name, table, epsilon, description, people)
 
 
-def read_query(document: Mapping[str, Any]) -> Query:
-    """Read a query that is data; code is refused."""
+def parse_query(document: Mapping[str, Any]) -> Query:
+    """Return the query of a document; one with code of its own is refused."""
     if document.get("kind") == "custom":
-        raise InvalidInputError("A question is data; a query with its own code is not taken here.")
+        raise InvalidInputError("A curator takes no custom queries: a question is data, not code.")
     return from_document(document)
 
 
@@ -285,143 +287,151 @@ def _check_table(table: TableQuery, about: CountsOf) -> None:
         if name not in about.columns:
             raise InvalidInputError(f"The dataset has no column {name!r}.")
     if len(set(table.by)) < len(table.by):
-        raise InvalidInputError("by names one column twice.")
-    for name, some in table.where.items():
-        if len(set(some)) < len(some) or not set(some) <= set(about.columns[name]):
-            raise InvalidInputError(f"where names categories of {name!r}, each once.")
+        raise InvalidInputError("`by` repeats a column.")
+    for name, values in table.where.items():
+        if len(set(values)) < len(values) or not set(values) <= set(about.columns[name]):
+            raise InvalidInputError(
+                f"`where` must list categories of column {name!r}, each of them once."
+            )
     cells = 1
     for name in table.by:
         cells *= len(about.columns[name])
-    if cells > _MOST_CELLS:
-        raise InvalidInputError(f"The table would have {cells:,} cells; ask for {_MOST_CELLS:,}.")
+    if cells > _MAX_CELLS:
+        raise InvalidInputError(
+            f"The table would have {cells:,} cells; at most {_MAX_CELLS:,} are allowed."
+        )
 
 
 @dataclass(frozen=True)
 class AnswerPayer(Payer):
-    """Pays for one answer, and keeps what was stored of it: nothing has to be read back."""
+    """A payer that keeps the receipt and the stored answer, so that neither is read back."""
 
     holds_rows: ClassVar[bool] = True
     episode: int = 1
     stored: list[tuple[Receipt, str]] = field(default_factory=list)
 
     def secrets(self) -> tuple[None, int]:
-        """Return what was read with the question: a curator keeps all values of a point apart."""
+        """Return the dataset's secrets, already read: all values, for the registered episode."""
         return None, self.episode
 
-    def check(self, asked: Any) -> None:
-        """Do nothing: rows and beliefs were read in one transaction with those of the ledger."""
+    def check(self, request: Any) -> None:
+        """Skip the check: rows and beliefs were read in the transaction that read the ledger."""
 
-    def debit(self, asked: Any) -> Receipt:
-        """Debit it, marked by the question as it was asked."""
-        receipt = super().debit(asked)
+    def debit(self, request: Any) -> Receipt:
+        """Debit the release; keep the receipt if its key has an answer already."""
+        receipt = super().debit(request)
         if receipt.stored is not None:
             self.stored.append((receipt, receipt.stored))
         return receipt
 
     def store(self, receipt: Receipt, answer: str) -> None:
-        """Store the answer, durably."""
+        """Store the answer durably."""
         super().store(receipt, answer)
         self.stored.append((receipt, answer))
 
 
-def mark_of(question: msgspec.Struct) -> str:
-    """Return a digest of a question, whatever the order of its fields."""
+def digest_of(question: msgspec.Struct) -> str:
+    """Return a digest of a question, independent of the order of its fields."""
     return hashlib.sha256(msgspec.json.encode(question, order="deterministic")).hexdigest()
 
 
 @dataclass(frozen=True)
-class Looked:
-    """What is known of a question when its caller is recognised: the answer under its key, if any.
+class Lookup:
+    """What one transaction found for a request: the stored answer of its key, or the question.
 
-    Without one it is `asked` of the dataset as it is now; None if that has no rows any more.
+    Both are None if the dataset's rows were deleted.
     """
 
-    known: Released | None
-    asked: Asked | None
+    stored: Released | None
+    question: Question | None
 
 
-def _looked(call: Call) -> Looked:
-    """Return the stored answer, or the question as it can be answered now."""
-    known = _known(call)
-    if known is not None:
-        return Looked(known, None)
-    found = registered(call.service, call.path["dataset"])
-    return Looked(None, None if found.deleted else read_question(call.service, found, call.body))
+def _look_up(call: Call) -> Lookup:
+    """Return the stored answer, or else the question parsed against the dataset's current state."""
+    stored = _stored_answer(call)
+    if stored is not None:
+        return Lookup(stored, None)
+    dataset = registered(call.service, call.path["dataset"])
+    if dataset.deleted:
+        return Lookup(None, None)
+    return Lookup(None, parse_question(call.service, dataset, call.body))
 
 
 @FEATURE.at(
     "POST",
     f"{_OF_DATASET}/releases",
     "question.ask",
-    request=AskedQuestion,
+    request=NewQuestion,
     status=201,
     spends=True,
-    look=_looked,
+    load=_look_up,
 )
 def _ask(call: Call) -> Released:
-    """Answer a question, once for each key; its budget is debited first."""
-    looked: Looked = call.seen
-    if looked.known is not None:
-        return looked.known
-    with call.service.lock_for("ask", call.path["dataset"], call.who, call.key):
-        return _answer(call, looked)  # who asks twice at once waits for the first
+    """Answer a question, once for each Idempotency-Key; the budget is debited first."""
+    found: Lookup = call.loaded
+    if found.stored is not None:
+        return found.stored
+    # A concurrent request with the same key waits here, and then gets the stored answer.
+    with call.service.lock_for("ask", call.path["dataset"], call.member, call.key):
+        return _answer(call, found)
 
 
-def _answer(call: Call, looked: Looked) -> Released:
-    """Debit, draw and store; again as long as the series grows in between."""
-    service, mark = call.service, mark_of(call.body)
-    while looked.known is None:
-        asked = looked.asked
-        if asked is None:
+def _answer(call: Call, found: Lookup) -> Released:
+    """Debit, draw and store the answer; start over if the series grew meanwhile."""
+    service, digest = call.service, digest_of(call.body)
+    while found.stored is None:
+        question = found.question
+        if question is None:
             raise BudgetExceeded("The rows of this dataset were deleted: nothing more is released.")
         try:
-            payer = AnswerPayer(
-                service.ledger, asked.dataset, call.key, call.who, mark, asked.episode
-            )
-            with remembering(service.plans):
-                answer = asked.answer(payer)
+            keyed = (question.dataset, call.key, call.member, digest)
+            payer = AnswerPayer(service.ledger, *keyed, question.episode)
+            with remembering(service.plan_cache):
+                answer = question.answer(payer)
         except InvalidInputError:
-            again = service.read(lambda _: _looked(call))
-            if again.known is None and (again.asked is None or again.asked.length == asked.length):
+            newer = service.read(lambda _: _look_up(call))
+            unchanged = newer.question is None or newer.question.length == question.length
+            if newer.stored is None and unchanged:
                 raise
-            looked = again
+            found = newer
         except NotPrivateError:
-            raise _lost() from None
+            raise _lost_answer() from None
         else:
             receipt, text = payer.stored[-1]
-            return shown_release(receipt, call.who, asked.where, text, answer)
-    return looked.known
+            return release_record(receipt, call.member, question.where, text, answer)
+    return found.stored
 
 
-def _known(call: Call) -> Released | None:
-    """Return what was answered under a key; None if it was not, and 422 for another question."""
-    kept = call.service.ledger.kept(call.path["dataset"], call.key, call.who)
+def _stored_answer(call: Call) -> Released | None:
+    """Return the answer stored under the request's key; 422 if the key was for another question."""
+    kept = call.service.ledger.kept(call.path["dataset"], call.key, call.member)
     if kept is None:
         return None
     debit, answer = kept
-    if debit.request.get("asked") != mark_of(call.body):
+    if debit.request.get("asked") != digest_of(call.body):
         raise InvalidInputError(
-            "This key was used for another question; a key stands for one question for ever."
+            "This Idempotency-Key was used for another question. Use a new key for each question."
         )
-    return None if answer is None else shown_debit(debit, answer)
+    return None if answer is None else debit_record(debit, answer)
 
 
-def _lost() -> Problem:
-    """What is said of a key whose answer is gone: whoever was answering it is no more."""
+def _lost_answer() -> Problem:
+    """Return the refusal for a key that was debited but has no stored answer."""
     return Problem(
         409,
         "not-private",
-        "This key was debited, and its answer was never stored: the curator was stopped "
-        "between the two. What was spent stays spent, and drawing again would be a second "
-        "release. Ask with a new key, which is debited anew.",
+        "This key was debited, but its answer was never stored: the curator stopped between the "
+        "two. The debit stands, and drawing again would be a second release. Ask under a new key, "
+        "which is debited again.",
     )
 
 
-@FEATURE.at("POST", f"{_OF_DATASET}/preview", "question.preview", request=AskedQuestion)
+@FEATURE.at("POST", f"{_OF_DATASET}/preview", "question.preview", request=NewQuestion)
 def _preview(call: Call) -> AnswerPreview:
-    """Say what an answer would cost and how far off it would be; nothing is spent."""
-    service, found = call.service, registered(call.service, call.path["dataset"])
-    asked = read_question(service, found, call.body)
-    with remembering(service.plans):
-        price = getattr(asked.price, "spending", asked.price)  # whatever the length of the rows
-        return asked.preview(service.ledger.preview(found.name, price, call.who))
+    """Show what an answer would cost and its expected error; nothing is spent."""
+    service, dataset = call.service, registered(call.service, call.path["dataset"])
+    question = parse_question(service, dataset, call.body)
+    with remembering(service.plan_cache):
+        # The spending alone is quoted: rows may lag behind the length that the ledger covers.
+        price = getattr(question.price, "spending", question.price)
+        return question.preview(service.ledger.preview(dataset.name, price, call.member))

@@ -1,8 +1,8 @@
-"""What was released, listed with error bars and read as one consumer should; its
-ledger; and the audit log, the ledger's chain.
+"""Releases with their intervals, a dataset's ledger and leakage, and the audit log.
 
-What members do is noted by those who do it (`Transaction.note`); granted debits are entries of
-their own. Answers are left out: an auditor sees who asked what, not what was released by it.
+The audit log is the ledger's chain: granted debits are entries of their own, and handlers note what
+members do (`Transaction.note`). It leaves out answers, so an auditor sees who asked what, but not
+what was released.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from quiltwork.errors import InvalidInputError, StorageError
 from quiltwork.series.releases.record import Release
 from quiltwork.service.problems import not_found
 from quiltwork.service.routes import Call, Feature
-from quiltwork.service.structs import Document, Number, Page, exact_number, paged, shown_as
+from quiltwork.service.structs import Document, Number, Page, copy_fields, exact_number, paged
 
-_MOST_RUNS = 2000
-_LONGEST = 2**63 - 1
+_MAX_RUNS = 2000
+_MAX_NUMBER = 2**63 - 1
 
 
 _OF_DATASET = "/v1/datasets/{dataset}"
@@ -35,14 +35,14 @@ FEATURE = Feature()
 
 
 class LogQuery(Document, frozen=True):
-    """Which entries: those after a number, at most so many."""
+    """Query parameters of a list of entries: those after a number, up to a limit."""
 
-    after: Annotated[int, Meta(ge=0, le=_LONGEST)] = 0
+    after: Annotated[int, Meta(ge=0, le=_MAX_NUMBER)] = 0
     limit: Annotated[int, Meta(ge=1, le=1000)] = 100
 
 
 class DebitOf(Document, frozen=True):
-    """One debit of a dataset's ledger: what was spent, for whom; never an answer."""
+    """One debit of a dataset's ledger: what was spent for whom, without the answer."""
 
     number: int
     at: str
@@ -57,11 +57,11 @@ class DebitOf(Document, frozen=True):
     hash: str
 
 
-class ToldRun(Document, frozen=True):
-    """Time points first..last, about each of which at most `epsilon` was told.
+class LeakageRun(Document, frozen=True):
+    """Consecutive time points first..last, each of which leaked at most `epsilon`.
 
-    With δ that is the whole claim from the first release on; `used` is the share of what each of
-    them may spend.
+    With δ that is the claim for the whole account from the first release on; `used` is then the
+    share of its allowance that each of these points has spent.
     """
 
     first: int
@@ -71,16 +71,16 @@ class ToldRun(Document, frozen=True):
 
 
 class LeakageByPoint(Document, frozen=True):
-    """What all releases together tell about each time point."""
+    """The leakage of all releases together, by time point."""
 
     dataset: str
     budget: float
-    runs: list[ToldRun]
+    runs: list[LeakageRun]
     delta: float = 0.0
 
 
 class Reader(Document, frozen=True):
-    """Who reads counts: what she believes about each, and what a wrong answer costs her."""
+    """A consumer of counts: her prior for each count, and her loss for a wrong one."""
 
     people: Annotated[int, Meta(ge=1, le=100_000)]
     prior: Literal["uniform", "binomial", "poisson"] = "uniform"
@@ -89,7 +89,7 @@ class Reader(Document, frozen=True):
 
 
 class RemappedCounts(Document, frozen=True):
-    """Released counts as one consumer should read them; it costs nothing."""
+    """Released counts remapped for one consumer, at no cost in privacy."""
 
     cells: list[Any]
     released: list[int]
@@ -99,99 +99,101 @@ class RemappedCounts(Document, frozen=True):
     text: str
 
 
-def shown_debit(debit: Debit, answer: str) -> Released:
-    """Write a debit and its stored answer for readers."""
+def debit_record(debit: Debit, answer: str) -> Released:
+    """Return the record of a debit with its stored answer."""
     counts = json.loads(answer)["schema"] == "quiltwork/count-table"
-    found = (CountTable if counts else Release).from_json(answer)
-    return shown_release(debit, debit.analyst, debit.request.get("where"), answer, found)
+    parsed = (CountTable if counts else Release).from_json(answer)
+    return release_record(debit, debit.analyst, debit.request.get("where"), answer, parsed)
 
 
-def shown_release(
+def release_record(
     debit: Debit | Receipt,
     analyst: str | None,
     where: list[str] | None,
     answer: str,
-    found: Release | CountTable,
+    parsed: Release | CountTable,
 ) -> Released:
-    """Write an answer for readers: as it was stored, and as it was `found`, which says the same."""
+    """Return the record of an answer: the stored text, and the same answer parsed."""
     document = json.loads(answer)
     intervals: list[list[float]] | None
-    if isinstance(found, CountTable):
+    if isinstance(parsed, CountTable):
         kind, protects = "table", "person"
-        query = {"kind": kind, "by": list(found.dimensions), "where": where}
-        cells, values = document["cells"], list(found.values)
-        intervals = [[float(a), float(b)] for a, b in found.intervals().values()]
+        query = {"kind": kind, "by": list(parsed.dimensions), "where": where}
+        cells, values = document["cells"], list(parsed.values)
+        intervals = [[float(a), float(b)] for a, b in parsed.intervals().values()]
     else:
-        kind, protects, query = found.query.kind, str(found.protects), document["query"]
-        cells, values, intervals = columns(found, document.get("intervals"))
-    return shown_as(
+        kind, protects, query = parsed.query.kind, str(parsed.protects), document["query"]
+        cells, values, intervals = columns(parsed, document.get("intervals"))
+    return copy_fields(
         Released,
         debit,
         analyst=analyst,
         kind=kind,
         query=query,
-        epsilon=found.epsilon,
+        epsilon=parsed.epsilon,
         protects=protects,
         cells=cells,
         values=values,
         intervals=intervals,
         confidence=0.95,
-        text=found.explain(),
+        text=parsed.explain(),
         document=document,
     )
 
 
 def columns(
-    found: Release, intervals: list[list[float]] | None
+    answer: Release, intervals: list[list[float]] | None
 ) -> tuple[list[Any], list[Any], list[list[float]] | None]:
-    """Return cells, values and intervals as lists of JSON values."""
-    cells = labels_to_json(found.cells)
-    if found.mechanism == "exponential":
-        return cells, labels_to_json([found.value]), None
-    return cells, np.ravel(found.value).tolist(), intervals
+    """Return an answer's cells, values and intervals as lists of JSON values."""
+    cells = labels_to_json(answer.cells)
+    if answer.mechanism == "exponential":
+        return cells, labels_to_json([answer.value]), None
+    return cells, np.ravel(answer.value).tolist(), intervals
 
 
 @FEATURE.at("GET", f"{_OF_DATASET}/releases", "release.read", query=LogQuery)
 def _list_releases(call: Call) -> Page[Released]:
-    """List what was released, with error bars."""
-    found = call.service.ledger.released(
+    """List releases with their intervals."""
+    released = call.service.ledger.released(
         call.path["dataset"], call.query.after, call.query.limit + 1
     )
-    page = found[: call.query.limit]
-    items = [shown_debit(debit, answer) for debit, answer in page if answer is not None]
-    more = len(found) > len(page)
+    page = released[: call.query.limit]
+    items = [debit_record(debit, answer) for debit, answer in page if answer is not None]
+    more = len(released) > len(page)
     return Page[Released](items=items, next=str(page[-1][0].number) if more else None)
 
 
-def _found(call: Call) -> tuple[Debit, str]:
+def _requested_release(call: Call) -> tuple[Debit, str]:
+    """Return the debit and the stored answer that the path names; 404 if there is none."""
     text = call.path["release"]
     if not text.isdecimal() or len(text) > 18 or int(text) < 1:
         raise not_found()
-    found = call.service.ledger.released(call.path["dataset"], int(text) - 1, 1)
-    if not found or found[0][0].number != int(text) or found[0][1] is None:
-        raise not_found()
-    return found[0][0], found[0][1]
+    for debit, answer in call.service.ledger.released(call.path["dataset"], int(text) - 1, 1):
+        if debit.number == int(text) and answer is not None:
+            return debit, answer
+    raise not_found()
 
 
 @FEATURE.at("GET", _RELEASE, "release.read", free=("release",))
 def _show_release(call: Call) -> Released:
     """Show one release."""
-    return shown_debit(*_found(call))
+    return debit_record(*_requested_release(call))
 
 
 @FEATURE.at("POST", f"{_RELEASE}/remap", "release.remap", request=Reader, free=("release",))
 def _remap(call: Call) -> RemappedCounts:
-    """Read released counts by one consumer's prior and loss; it costs nothing."""
-    _, answer = _found(call)
+    """Remap released counts for one consumer's prior and loss; it costs no budget."""
+    _, answer = _requested_release(call)
     if json.loads(answer)["schema"] != "quiltwork/count-table":
-        raise InvalidInputError("Only counts are read by a prior and a loss.")
+        raise InvalidInputError("Only releases of counts can be remapped.")
     table, reader = CountTable.from_json(answer), call.body
     mechanism = GeometricMechanism(reader.people, alpha=table.alphas[0])
     prior: Any = reader.prior
     if prior != "uniform":
         if reader.parameter is None:
             raise InvalidInputError(
-                "parameter is missing: the mean, or the probability, of the prior."
+                "Give `parameter`: the mean of a Poisson prior, or the probability of a "
+                "binomial one."
             )
         parameter = exact_number(reader.parameter, "parameter")
         prior = prior_of_kind(prior, parameter, reader.people)
@@ -210,50 +212,48 @@ def _remap(call: Call) -> RemappedCounts:
 
 @FEATURE.at("GET", f"{_OF_DATASET}/ledger", "ledger.read", query=LogQuery)
 def _show_ledger(call: Call) -> Page[DebitOf]:
-    """List what was debited, for whom and by which theorem it adds up."""
-    found = call.service.ledger.history(
+    """List debits: for whom, and by which theorem they compose."""
+    debits = call.service.ledger.history(
         call.path["dataset"], call.query.after, call.query.limit + 1
     )
     items = [
-        shown_as(
+        copy_fields(
             DebitOf,
-            one,
-            start=one.spending.start,
-            stop=one.spending.stop,
-            charge=None if one.charge is None else float(one.charge),
+            debit,
+            start=debit.spending.start,
+            stop=debit.spending.stop,
+            charge=None if debit.charge is None else float(debit.charge),
         )
-        for one in found
+        for debit in debits
     ]
-    return paged(items, call.query.limit, lambda one: one.number)
+    return paged(items, call.query.limit, lambda item: item.number)
 
 
 @FEATURE.at("GET", f"{_OF_DATASET}/leakage", "dataset.read")
 def _show_leakage(call: Call) -> LeakageByPoint:
-    """Say what all releases together tell about each time point."""
+    """Show the leakage of all releases together, by time point."""
     name = call.path["dataset"]
     profile = call.service.ledger.ask(name, lambda accountant: accountant.profile())
     if isinstance(profile, SquaresUsed):
         shares = zip(profile.runs, profile.shares(), strict=True)
-        runs = [ToldRun(one.first, one.last, profile.epsilon, used) for one, used in shares]
+        runs = [LeakageRun(run.first, run.last, profile.epsilon, used) for run, used in shares]
     else:
-        runs = [ToldRun(run.first, run.last, run.epsilon) for run in profile]
-    while len(runs) > _MOST_RUNS:
+        runs = [LeakageRun(run.first, run.last, run.epsilon) for run in profile]
+    while len(runs) > _MAX_RUNS:  # halve the resolution; maxima keep every statement true
         pairs = (runs[i : i + 2] for i in range(0, len(runs), 2))
         runs = [_joined(pair) for pair in pairs]
     status = call.service.ledger.status(name)
     return LeakageByPoint(name, status.budget, runs, status.delta)
 
 
-def _joined(runs: list[ToldRun]) -> ToldRun:
-    told, used = (
-        max(one.epsilon for one in runs),
-        [one.used for one in runs if one.used is not None],
-    )
-    return ToldRun(runs[0].first, runs[-1].last, told, max(used, default=None))
+def _joined(runs: list[LeakageRun]) -> LeakageRun:
+    epsilon = max(run.epsilon for run in runs)
+    used = [run.used for run in runs if run.used is not None]
+    return LeakageRun(runs[0].first, runs[-1].last, epsilon, max(used, default=None))
 
 
 class LogEntry(Document, frozen=True):
-    """One entry of the chain; `content` is what was written, without answers."""
+    """One entry of the audit log; `content` leaves out answers."""
 
     number: int
     kind: str
@@ -264,18 +264,18 @@ class LogEntry(Document, frozen=True):
 
 @FEATURE.at("GET", "/v1/log", "log.read", query=LogQuery)
 def _read_log(call: Call) -> Page[LogEntry]:
-    """Read who did what, without answers."""
-    found = call.service.ledger.log(call.query.after, call.query.limit + 1)
+    """Read the audit log: who did what, without answers."""
+    entries = call.service.ledger.log(call.query.after, call.query.limit + 1)
     items = [
-        shown_as(
+        copy_fields(
             LogEntry,
             entry,
             number=entry.seq,
             content={k: v for k, v in entry.content.items() if k != "answer"},
         )
-        for entry in found
+        for entry in entries
     ]
-    return paged(items, call.query.limit, lambda one: one.number)
+    return paged(items, call.query.limit, lambda item: item.number)
 
 
 @FEATURE.at("POST", "/v1/log/verification", "log.verify")
@@ -287,7 +287,7 @@ def _verify_log(call: Call) -> Verification:
         return Verification(intact=False, detail=str(error))
     return Verification(
         intact=True,
-        detail="Every entry is as it was written, and every total is that of its entries.",
+        detail="No entry was altered, and every total equals the sum of its entries.",
         ledger=end.ledger_id,
         entries=end.count,
         hash=end.hash,

@@ -1,9 +1,9 @@
-"""How much at once, and how fast: places for those who ask, and bodies within limits.
+"""Concurrency limits for requests, and size and time limits for their bodies.
 
-One token holds at most half of the places, for questions and for files; what is more waits, and is
-not read meanwhile. A body that stops coming, or drips, gives its place back, so that nobody keeps
-all others waiting. Python computes in one thread at a time: threads beyond two or three only take
-turns, so few questions are worked on at once, and who reads does not wait behind those who ask.
+One token holds at most half of the slots, for requests and for uploads; what exceeds that waits
+unread. A body that stalls or trickles loses its slot, so one client cannot keep all others waiting.
+Python runs one thread at a time, so more than a few worker threads would only take turns: few
+requests are worked on at once, and reads do not queue behind questions.
 """
 
 from __future__ import annotations
@@ -23,59 +23,66 @@ from quiltwork.service.problems import Problem
 from quiltwork.service.settings import Limits
 
 Result = TypeVar("Result")
-Kind: TypeAlias = Literal["place", "file", "read", "change"]
-_SLOWEST = 20_000
-"""Bytes a second, on average, from a body that is taken."""
+SlotKind: TypeAlias = Literal["request", "file", "read", "change"]
+_MIN_BYTES_PER_SECOND = 20_000
+"""The average rate below which a body counts as trickling."""
 
 
 class ConcurrencyLimiter:
-    """How many requests are worked on at the same time; used by one event loop."""
+    """Limits on how many requests run at the same time, in total and for each token.
+
+    Used by one event loop.
+    """
 
     def __init__(self, limits: Limits) -> None:
-        """Take how many requests of each kind are worked on at once."""
-        self._most: dict[Kind, int] = {
-            "place": limits.requests,
+        """Read the number of slots of each kind."""
+        self._sizes: dict[SlotKind, int] = {
+            "request": limits.requests,
             "file": limits.uploads,
             "read": limits.reads,
             "change": limits.changes,
         }
-        self._all = {kind: anyio.CapacityLimiter(most) for kind, most in self._most.items()}
-        self._unlimited = anyio.CapacityLimiter(math.inf)  # threads of those with a file's place
-        self._own: WeakValueDictionary[tuple[str, Kind], anyio.CapacityLimiter] = (
+        self._shared = {kind: anyio.CapacityLimiter(size) for kind, size in self._sizes.items()}
+        self._unlimited = anyio.CapacityLimiter(math.inf)  # threads of uploads that have a slot
+        # Weak values: the limiter of a token without requests in flight is dropped by itself.
+        self._by_token: WeakValueDictionary[tuple[str, SlotKind], anyio.CapacityLimiter] = (
             WeakValueDictionary()
         )
 
-    def _of(self, token: str, kind: Kind) -> anyio.CapacityLimiter:
-        """Half of the places of a kind, for one token."""
-        fresh = anyio.CapacityLimiter(max(1, self._most[kind] // 2))
-        return self._own.setdefault((token, kind), fresh)
+    def _of_token(self, token: str, kind: SlotKind) -> anyio.CapacityLimiter:
+        """Return the limiter for one token: half of all slots of a kind."""
+        fresh = anyio.CapacityLimiter(max(1, self._sizes[kind] // 2))
+        return self._by_token.setdefault((token, kind), fresh)
 
     @asynccontextmanager
-    async def place(self, token: str, *, file: bool) -> AsyncIterator[None]:
-        """Wait for a place among those of one token, and with a file for one among all."""
+    async def slot(self, token: str, *, file: bool) -> AsyncIterator[None]:
+        """Wait for one of the token's slots, and for an upload also for a shared one."""
         if not file:
-            async with self._of(token, "place"):
+            async with self._of_token(token, "request"):
                 yield
             return
-        async with self._of(token, "file"), self._all["file"]:
+        async with self._of_token(token, "file"), self._shared["file"]:
             yield
 
     async def run(
         self, work: Callable[[], Result], token: str, *, file: bool, reads: bool
     ) -> Result:
-        """Do some work in a thread, once its turn has come."""
+        """Run work in a thread as soon as the limits allow it."""
         if file:
             return await run_sync(work, limiter=self._unlimited)
-        kind: Kind = "read" if reads else "change"
-        async with self._of(token, kind):
-            return await run_sync(work, limiter=self._all[kind])
+        kind: SlotKind = "read" if reads else "change"
+        async with self._of_token(token, kind):
+            return await run_sync(work, limiter=self._shared[kind])
 
 
 async def limited_body(
-    stream: AsyncIterator[bytes], most: int, pause: float
+    stream: AsyncIterator[bytes], max_bytes: int, pause: float
 ) -> AsyncGenerator[bytes, None]:
-    """Pass on a body; 408 if it stops for a `pause` or drips, 413 if it has over `most` bytes."""
-    begun, size = time.monotonic(), 0
+    """Yield the parts of a body; 413 beyond `max_bytes`, 408 if it stalls or trickles.
+
+    A body stalls when nothing arrives for `pause` seconds.
+    """
+    start, size = time.monotonic(), 0
     while True:
         try:
             with anyio.fail_after(pause):
@@ -85,22 +92,22 @@ async def limited_body(
         if part is None:
             return
         size += len(part)
-        if size > most:
-            raise too_large(most)
-        if time.monotonic() - begun > pause + size / _SLOWEST:
+        if size > max_bytes:
+            raise too_large(max_bytes)
+        if time.monotonic() - start > pause + size / _MIN_BYTES_PER_SECOND:
             raise _too_slow()
         yield part
 
 
 def media_type_of(request: Request) -> str:
-    """Return what kind of body a request says it has."""
+    """Return the media type of a request's body, without its parameters."""
     return request.headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def too_large(most: int) -> Problem:
-    """What is said of a body with more bytes than are taken."""
-    return Problem(413, "too-large", f"A body may have {most:,} bytes here.")
+def too_large(max_bytes: int) -> Problem:
+    """Return the refusal of an oversized body."""
+    return Problem(413, "too-large", f"The body is too large: at most {max_bytes:,} bytes.")
 
 
 def _too_slow() -> Problem:
-    return Problem(408, "too-slow", "It comes too slowly, or stopped coming; send it again.")
+    return Problem(408, "too-slow", "The body arrived too slowly or stopped. Send it again.")

@@ -1,15 +1,15 @@
-"""Who may do what: one table of actions and roles, and nothing that is not in it.
+"""Access rights: one table of actions and roles; what is not in it is forbidden.
 
-A role may do an action on any object ("any"), on its own ones ("own"), or not at all. Whose an
-object is, is asked by the name of the path's parameter (`belongs` of a part):
+A role may do an action on any object ("any"), on its own objects ("own"), or not at all. Ownership
+is checked by path parameter (`Feature.ownership`):
 
-- a dataset belongs to the owner who registered it, and to those who were given access to it;
+- a dataset belongs to the owner who registered it, and to members with access to it;
 - a member belongs to herself and to the owner who invited her;
-- a token belongs to its member and to the owner who invited her;
-- a job belongs to who asked for it;
-- a table or holdout belongs to the owner who made it, and to those who were admitted.
+- a token belongs to its member and to the owner who invited that member;
+- a job belongs to the member who started it;
+- a table or holdout belongs to the owner who made it, and to admitted members.
 
-Who may do an action on own objects only is told that others do not exist.
+A caller limited to her own objects gets the same 404 for another's object as for a missing one.
 """
 
 from __future__ import annotations
@@ -72,15 +72,15 @@ RIGHTS: Mapping[str, Mapping[Role, Scope]] = {
     "log.read": {"auditor": "any"},
     "log.verify": {"auditor": "any"},
 }
-"""Action → role → on which objects. The first word is what is acted on."""
+"""Action → role → scope. An action is written as object.verb."""
 
 
 @dataclass(frozen=True)
 class Caller:
-    """Who asks: a member with one role, by a token that may be narrower than the role.
+    """An authenticated member, with her role and the limits of the token that she used.
 
-    `token` is the identity of the token; `datasets` and `actions` are those that it is for, None
-    for all of the member's.
+    `token` is the token's id; `datasets` and `actions` list what it is limited to, None for
+    everything that the member may use.
     """
 
     member: str
@@ -91,7 +91,7 @@ class Caller:
 
 
 def scope(caller: Caller, action: str) -> Scope | None:
-    """Return on which objects a caller may do an action; None for none."""
+    """Return the scope of an action for a caller; None if she may not do it."""
     if caller.actions is not None and action not in caller.actions:
         return None
     return RIGHTS.get(action, {}).get(caller.role)

@@ -1,8 +1,8 @@
-"""A new key for the files at rest, by a command that may be killed at any moment and run again.
+"""Key rotation: re-encrypts the vault with a new key; can be killed at any moment and resumed.
 
-Each file is sealed anew beside the old one and takes its name in one step; which key a file is
-sealed with is found by trying. While the change goes on, a file of the folder says so, and no
-curator starts. Giving a first key to files that were plain is the same change.
+Each file is encrypted aside and then takes the old one's name by a rename; which key a file has is
+found by trying both. A marker file exists while the rotation runs, and no curator starts then.
+Encrypting files that were stored without a key is the same operation.
 """
 
 from __future__ import annotations
@@ -23,51 +23,52 @@ _OLD = ".old"
 def rotate(
     folder: Path, old: bytes | None, new: bytes, progress: Callable[[int, int], None]
 ) -> int:
-    """Seal all files of a vault with a new key; return how many were sealed now.
+    """Encrypt all files of a vault with a new key; return how many this run encrypted.
 
     Raises:
-        InvalidInputError: if both keys are one.
-        StorageError: if a file opens with neither key, or a change to another key was begun.
+        InvalidInputError: if both keys are equal.
+        StorageError: if a file opens with neither key, or a rotation to another key is unfinished.
     """
     if old is not None and secrets.compare_digest(old, new):
-        raise InvalidInputError("The new key is the old one; make another.")
+        raise InvalidInputError("The new key equals the old one. Make another key.")
     before, after = Vault(folder, old), Vault(folder, new)
     if (folder / CHANGING).exists():
         if not _opens(after, CHANGING):
             raise StorageError(
-                "A change to another key was begun here and not finished; give that key again."
+                "A rotation to another key is unfinished here. Run the command again with that "
+                "key as QUILTWORK_NEW_KEY."
             )
     else:
-        Vault.opened(folder, old)  # refuses what the old key does not open
-        after.mark(CHANGING)
-    for left in folder.glob(f"*{_OLD}"):  # of a change that was killed between two steps
-        if not left.with_suffix("").exists():
-            left.rename(left.with_suffix(""))
+        Vault.opened(folder, old)  # refuses a wrong old key before anything is changed
+        after.write_check(CHANGING)
+    for leftover in folder.glob(f"*{_OLD}"):  # killed between the two renames of `_reseal`
+        if not leftover.with_suffix("").exists():
+            leftover.rename(leftover.with_suffix(""))
     names, sealed = sorted(after.names()), 0
     for done, name in enumerate(names):
         if not _opens(after, name):
-            _seal(before, after, name)
+            _reseal(before, after, name)
             sealed += 1
         overwrite(folder / f"{name}{_OLD}")
         progress(done + 1, len(names))
-    after.mark()
+    after.write_check()
     (folder / CHANGING).unlink()
     return sealed
 
 
 def _opens(vault: Vault, name: str) -> bool:
-    """Whether a file is sealed with the vault's key, and whole."""
+    """Whether a file is intact and encrypted with the vault's key."""
     with suppress(StorageError):
         if vault.is_sealed(name):
-            deque(vault.read_named(name), maxlen=0)
+            deque(vault.read_any(name), maxlen=0)
             return True
     return False
 
 
-def _seal(before: Vault, after: Vault, name: str) -> None:
-    """Put a file that is sealed anew in the place of the old one, which is overwritten."""
+def _reseal(before: Vault, after: Vault, name: str) -> None:
+    """Replace a file by its copy under the new key; the old one waits as `.old` for overwriting."""
     path, plain = after.folder / name, replace(before, key=None)
     source = before if before.is_sealed(name) else plain
-    fresh = after.written_beside(name, source.read_named(name))
+    fresh = after.write_aside(name, source.read_any(name))
     path.rename(path.with_suffix(_OLD))
     fresh.rename(path)

@@ -1,7 +1,8 @@
-"""Routes as data: from one record each come the handler's checks, the OpenAPI text and the tests.
+"""Routes as data: one record makes the endpoint, the OpenAPI entry and the tests of its rights.
 
-A handler is an ordinary function from a `Call` to a struct; it runs in a thread, after the caller
-was recognised, the action allowed, the object found to be hers, and the body read.
+A handler is an ordinary function from a `Call` to a struct. It runs in a worker thread, after the
+caller was authenticated, her right to the action and to the objects in the path was checked, and
+the body was parsed.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.rights import Caller, scope
 from quiltwork.service.settings import Settings
 from quiltwork.service.storage import Schema, Storage, Transaction
-from quiltwork.service.structs import NAME, converted
+from quiltwork.service.structs import NAME, as_struct
 from quiltwork.service.uploads import Upload, received
 
 if TYPE_CHECKING:
@@ -29,24 +30,23 @@ if TYPE_CHECKING:
     from quiltwork.service.request_limits import ConcurrencyLimiter
     from quiltwork.service.vault import Vault
 
-_NOTED = 100
-_NARROW = ("self.read", "dataset.list")
-"""What a token that is for some datasets may do without naming one of them."""
+_MAX_LOGGED_REFUSALS = 100
+_WITHOUT_DATASET = ("self.read", "dataset.list")
+"""Actions that a token narrowed to datasets may do although their path names none."""
 
 Result = TypeVar("Result")
 Handler = TypeVar("Handler", bound="Callable[..., Any]")
 Method: TypeAlias = Literal["GET", "POST", "PUT", "DELETE"]
-Belongs: TypeAlias = "Callable[[Service, Caller, str], bool | None]"
-"""Whether an object is the caller's own; None if there is no such object."""
+OwnershipCheck: TypeAlias = "Callable[[Service, Caller, str], bool | None]"
+"""Whether the object of a name is the caller's own; None if there is no such object."""
 
 
 @dataclass(frozen=True)
 class Call:
-    """One request, as a handler sees it: the caller is allowed to, `query` and `body` are read as
-    structs.
+    """One authorized request, as its handler gets it; `query` and `body` are parsed structs.
 
-    `key` is the Idempotency-Key of a route that spends, `upload` what was sent to one that takes
-    files.
+    `key` is the Idempotency-Key on a route that spends, `upload` the file on a route that takes
+    one.
     """
 
     service: Service
@@ -56,16 +56,16 @@ class Call:
     body: Any = None
     key: str = ""
     upload: Upload | None = None
-    seen: Any = None
-    """What the route's `look` found when the caller was recognised."""
+    loaded: Any = None
+    """What the route's `load` read in the transaction that authorized the caller."""
 
     @property
-    def who(self) -> str:
-        """The member who asks."""
+    def member(self) -> str:
+        """The name of the member who made the request."""
         return self.caller.member
 
     @property
-    def sent(self) -> Upload:
+    def file(self) -> Upload:
         """The upload, on a route that takes one."""
         if self.upload is None:
             raise Problem(400, "bad-request", "A file is missing.")
@@ -74,11 +74,11 @@ class Call:
 
 @dataclass(frozen=True)
 class Route:
-    """One thing that can be asked of the curator.
+    """One operation of the API.
 
-    `name` is unique. Each parameter of `path` must be known to `belongs` of some feature, or be
+    `name` is unique. Each parameter of `path` is checked by the `ownership` of some feature, or is
     listed in `free`; `action` is its line in the table of rights. `request`, `response` and `query`
-    are structs, None without one. A route that `spends` needs an Idempotency-Key; the body of an
+    are struct classes, or None. A route that `spends` needs an Idempotency-Key; the body of an
     `upload` is streamed.
     """
 
@@ -95,82 +95,84 @@ class Route:
     spends: bool = False
     upload: bool = False
     free: tuple[str, ...] = ()
-    look: Callable[[Call], Any] | None = None
-    """What is to be read in the transaction in which the caller is recognised."""
+    load: Callable[[Call], Any] | None = None
+    """What to read in the transaction that authorizes the caller; it becomes `Call.loaded`."""
 
-    def carry_out(
+    def run(
         self,
         service: Service,
-        admitted: Callable[[], Caller],
+        authorize: Callable[[], Caller],
         path: Mapping[str, str],
         query: Any,
         key: str,
-        body: Callable[[], Any],
+        read_body: Callable[[], Any],
     ) -> Any:
-        """Do it for who is `admitted`, which refuses others; `body` is read, or lends an upload.
+        """Authorize the caller and run the handler.
 
-        Nothing is received without the right, which is asked for again when all of it has come.
-        Whoever only reads is recognised and answered in one transaction.
+        `read_body` returns the parsed body, or a context manager that lends the upload. An upload
+        is received only from an authorized caller, whose right is checked again once all of it has
+        arrived. A GET is authorized and answered in one transaction.
         """
         if self.upload:
-            service.read(lambda _: admitted())
-            with body() as upload:
-                caller = service.read(lambda _: admitted())
+            service.read(lambda _: authorize())
+            with read_body() as upload:
+                caller = service.read(lambda _: authorize())
                 return self.handler(Call(service, caller, path, query, key=key, upload=upload))
 
-        def looked(_: Transaction) -> Call:
-            call = Call(service, admitted(), path, query, body(), key)
-            return call if self.look is None else replace(call, seen=self.look(call))
+        def authorized(_: Transaction) -> Call:
+            call = Call(service, authorize(), path, query, read_body(), key)
+            return call if self.load is None else replace(call, loaded=self.load(call))
 
         if self.method == "GET":
-            return service.read(lambda t: self.handler(looked(t)))
-        return self.handler(service.read(looked))
+            return service.read(lambda t: self.handler(authorized(t)))
+        return self.handler(service.read(authorized))
 
 
 @dataclass(frozen=True)
 class Feature:
-    """A part of the curator: its tables, whose its objects are, its files and its routes.
+    """A part of the curator: its tables, ownership checks, files and routes.
 
-    `belongs` says by the name of a path's parameter whether an object is a caller's own; `files`
-    which files of the vault are needed: others are deleted when the curator starts. `routes` are in
-    the order in which their handlers stand in its module.
+    `ownership` maps a path parameter to the check of whose object it is. `files` lists the vault
+    files still in use: all others are deleted when the curator starts. `routes` keep the order of
+    their handlers in the module.
     """
 
     schema: Schema | None = None
-    belongs: dict[str, Belongs] = field(default_factory=dict)
+    ownership: dict[str, OwnershipCheck] = field(default_factory=dict)
     files: Callable[[Transaction], Iterable[str]] | None = None
     routes: list[Route] = field(default_factory=list)
 
     def at(
-        self, method: Method, path: str, action: str, **rest: Any
+        self, method: Method, path: str, action: str, **options: Any
     ) -> Callable[[Handler], Handler]:
-        """Make a handler a route, with the other fields of `Route` as they are not usual.
+        """Return a decorator that makes a handler a route; `options` are further fields of `Route`.
 
-        Its name (without the underscore), its sentence and what it returns are those of the route.
-        One that takes a transaction, `t`, is run in it: what is not a GET may write.
+        The route's name is the function's without its underscore, its summary the docstring, its
+        response the return type. A handler with a parameter `t` runs inside a transaction, which
+        may write unless the method is GET.
         """
 
-        def added(handler: Handler) -> Handler:
+        def register(handler: Handler) -> Handler:
             name, hints = handler.__name__.removeprefix("_"), get_type_hints(handler)
-            told = hints["return"]
-            fields = {"response": None if told is NoneType else told, **rest}
+            returned = hints["return"]
+            fields = {"response": None if returned is NoneType else returned, **options}
 
-            def within(call: Call) -> Any:
-                begun = call.service.read if method == "GET" else call.service.write
-                return begun(lambda t: handler(call, t))
+            def in_transaction(call: Call) -> Any:
+                begin = call.service.read if method == "GET" else call.service.write
+                return begin(lambda t: handler(call, t))
 
-            run = within if "t" in hints else handler
+            run = in_transaction if "t" in hints else handler
             self.routes.append(
                 Route(name, method, path, action, run, handler.__doc__ or "", **fields)
             )
             return handler
 
-        return added
+        return register
 
 
 @dataclass(frozen=True)
 class Service:
-    """A curator at work: everything that handlers use. Made by `features.open_service`."""
+    """A running curator: everything that handlers use. Made by `features.open_service`."""
 
     settings: Settings
     ledger: Ledger
@@ -178,16 +180,15 @@ class Service:
     vault: Vault
     features: tuple[Feature, ...]
     concurrency: ConcurrencyLimiter
-    """Places of those who ask."""
-    uses: dict[str, str] = field(default_factory=dict)
-    """When tokens were last used, until that is written."""
-    loaded: dict[str, Any] = field(default_factory=dict)
-    """Rows that were read lately, by dataset (`dataset_rows.py`)."""
-    refused: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """How many refusals of a member were noted in which hour."""
-    plans: dict[Any, Any] = field(default_factory=dict)
-    """Plans of releases that were made lately, for those who ask after a preview, or again."""
-    queued: threading.Event = field(default_factory=threading.Event)
+    last_uses: dict[str, str] = field(default_factory=dict)
+    """Times of last use by token, until they are written to the database."""
+    row_cache: dict[str, Any] = field(default_factory=dict)
+    """Rows that were read recently, by dataset (`dataset_rows.py`)."""
+    refusal_counts: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """By member: the current hour, and how many refusals were logged in it."""
+    plan_cache: dict[Any, Any] = field(default_factory=dict)
+    """Noise plans of recent releases, reused by an answer after its preview and by retries."""
+    publication_queued: threading.Event = field(default_factory=threading.Event)
     """Set when there may be a publication to make (`publication_process.py`)."""
 
     _locks: WeakValueDictionary[tuple[str, ...], threading.Lock] = field(
@@ -196,52 +197,61 @@ class Service:
     _locks_lock: threading.Lock = field(default_factory=threading.Lock)
 
     def read(self, work: Callable[[Transaction], Result]) -> Result:
-        """Do `work` on one committed state (`Storage.read`)."""
+        """Run `work` on one committed state (`Storage.read`)."""
         return self.storage.read(work)
 
     def write(self, work: Callable[[Transaction], Result]) -> Result:
-        """Do `work` alone and commit it (`Storage.write`)."""
+        """Run `work` exclusively and commit it (`Storage.write`)."""
         return self.storage.write(work)
 
-    def lock_for(self, *about: str) -> threading.Lock:
-        """Return the lock of those who do the same at once: they wait for each other."""
+    def lock_for(self, *subject: str) -> threading.Lock:
+        """Return the lock of one subject, so that concurrent requests about it take turns."""
         with self._locks_lock:
-            return self._locks.setdefault(about, threading.Lock())
+            return self._locks.setdefault(subject, threading.Lock())
 
-    def keep(self, content: bytes, naming: Callable[[Transaction, str], Iterable[str]]) -> None:
-        """Keep a file at rest that a transaction names; those that it replaces are deleted."""
+    def store_file(
+        self, content: bytes, reference: Callable[[Transaction, str], Iterable[str]]
+    ) -> None:
+        """Store a file in the vault, referenced from a transaction.
+
+        `reference` writes the file's name and returns the files that it replaces, which are
+        deleted after the commit.
+        """
         file = self.vault.write([content])
         try:
-            replaced = self._unnamed(lambda t: naming(t, file))
+            replaced = self._dereferenced(lambda t: reference(t, file))
         except StorageError:
-            raise  # perhaps it was named: if not, the next start deletes it
+            raise  # the commit is in doubt: if it failed, the next start deletes the file
         except BaseException:
             self.vault.delete(file)
             raise
         for old in replaced - {file}:  # the transaction may have run twice
             self.vault.delete(old)
 
-    def forget(self, naming: Callable[[Transaction], Iterable[str]]) -> None:
-        """Delete the files that a transaction no longer names, once it is committed."""
-        for file in self._unnamed(naming):
+    def delete_files(self, dereference: Callable[[Transaction], Iterable[str]]) -> None:
+        """Delete the files that a transaction no longer references, once it is committed."""
+        for file in self._dereferenced(dereference):
             self.vault.delete(file)
 
-    def _unnamed(self, naming: Callable[[Transaction], Iterable[str]]) -> set[str]:
-        """Do a transaction; what it no longer names is deleted by the next start at the latest."""
-        files: set[str] = set()  # of every time that it ran
-        self.write(lambda t: files.update(map(self.vault.aged, naming(t))))
+    def _dereferenced(self, work: Callable[[Transaction], Iterable[str]]) -> set[str]:
+        """Run a transaction; return the files it no longer references.
+
+        They are marked first, so if the process dies the next start deletes them.
+        """
+        files: set[str] = set()  # the transaction may run twice: collected over both runs
+        self.write(lambda t: files.update(map(self.vault.mark_unused, work(t))))
         return files
 
     @property
     def routes(self) -> tuple[Route, ...]:
         """All routes of all features."""
-        return tuple(route for one in self.features for route in one.routes)
+        return tuple(route for feature in self.features for route in feature.routes)
 
     def route(self, name: str) -> Route:
         """Return the route of a name."""
         return next(route for route in self.routes if route.name == name)
 
-    def ask(
+    def call(
         self,
         caller: Caller,
         name: str,
@@ -252,62 +262,69 @@ class Service:
         suffix: str = ".csv",
         key: str = "",
     ) -> Any:
-        """Do what the route of a name does, within the process, and return its struct; blocks.
+        """Call a route within the process, with the same checks, and return its struct; blocks.
 
-        `parts` are what is sent to a route that takes an upload.
+        `parts` are the content for a route that takes an upload.
         """
-        route, where = self.route(name), path or {}
+        route, path = self.route(name), path or {}
 
-        def admitted() -> Caller:
-            check(route, self, caller, where)
+        def authorize() -> Caller:
+            check_rights(route, self, caller, path)
             return caller
 
-        def read() -> Any:
-            return None if route.request is None else converted(dict(body or {}), route.request)
+        def parse() -> Any:
+            return None if route.request is None else as_struct(dict(body or {}), route.request)
 
-        asked = None if route.query is None else converted(dict(query or {}), route.query, False)
-        sent = partial(received, self.vault, self.settings.limits, parts, suffix)
-        return route.carry_out(self, admitted, where, asked, key, sent if route.upload else read)
+        parameters = (
+            None if route.query is None else as_struct(dict(query or {}), route.query, False)
+        )
+        receive = partial(received, self.vault, self.settings.limits, parts, suffix)
+        return route.run(self, authorize, path, parameters, key, receive if route.upload else parse)
 
-    def belongs(self, caller: Caller, parameter: str, value: str) -> bool | None:
-        """Whether an object is the caller's own; None if there is none, or her token excludes it.
+    def is_own(self, caller: Caller, parameter: str, value: str) -> bool | None:
+        """Whether an object is the caller's own; None if it does not exist for her token.
 
-        A token that is narrowed to datasets reaches nothing else.
+        A token narrowed to datasets reaches no others.
         """
         if caller.datasets is not None and parameter == "dataset" and value not in caller.datasets:
             return None
-        for one in self.features:
-            if parameter in one.belongs:
-                return one.belongs[parameter](self, caller, value)
-        raise StorageError(f"No feature says whose a {parameter} is.")
+        for feature in self.features:
+            if parameter in feature.ownership:
+                return feature.ownership[parameter](self, caller, value)
+        raise StorageError(f"No feature has an ownership check for {parameter}.")
 
 
-def check(route: Route, service: Service, caller: Caller, path: Mapping[str, str]) -> None:
-    """Refuse what the table of rights does not allow; refusals are noted in the audit log.
+def check_rights(route: Route, service: Service, caller: Caller, path: Mapping[str, str]) -> None:
+    """Refuse what the table of rights does not allow, and note it in the audit log.
 
-    403 if the role or the token never may; 404 if the object is not there, or not the caller's and
-    hence none of her business.
+    403 if the caller's role or token excludes the action; 404 if an object does not exist or is
+    not hers, so that a refusal never confirms that it exists.
     """
     if not all(re.match(NAME, value) for value in path.values()):
         raise not_found()
     allowed = scope(caller, route.action)
     if allowed is None:
-        _note(service, caller, f"may not {route.action}")
+        _log_refusal(service, caller, f"may not {route.action}")
         raise Problem(403, "forbidden", f"Your role or your token does not allow {route.action}.")
-    if caller.datasets is not None and "dataset" not in path and route.action not in _NARROW:
-        raise Problem(403, "forbidden", "Your token is for some datasets, and nothing else.")
+    if (
+        caller.datasets is not None
+        and "dataset" not in path
+        and route.action not in _WITHOUT_DATASET
+    ):
+        raise Problem(403, "forbidden", "Your token is limited to certain datasets.")
     for parameter, value in path.items():
         if parameter not in route.free:
-            own = service.belongs(caller, parameter, value)
+            own = service.is_own(caller, parameter, value)
             if own is None or (allowed == "own" and not own):
-                _note(service, caller, f"may not {route.action}, or there is no such {parameter}")
+                text = f"may not {route.action}, or there is no such {parameter}"
+                _log_refusal(service, caller, text)
                 raise not_found()
 
 
-def _note(service: Service, caller: Caller, text: str) -> None:
-    """Note a refusal, the first hundred of an hour for each member: nobody fills the log."""
+def _log_refusal(service: Service, caller: Caller, text: str) -> None:
+    """Note a refusal; at most 100 an hour for each member, so that nobody can fill the log."""
     hour = int(time.time() // 3600)
-    since, count = service.refused.get(caller.member, (hour, 0))
-    service.refused[caller.member] = (hour, count + 1 if since == hour else 1)
-    if since != hour or count < _NOTED:
+    since, count = service.refusal_counts.get(caller.member, (hour, 0))
+    service.refusal_counts[caller.member] = (hour, count + 1 if since == hour else 1)
+    if since != hour or count < _MAX_LOGGED_REFUSALS:
         service.ledger.note("refusal", text, None, caller.member)

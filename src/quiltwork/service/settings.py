@@ -1,4 +1,4 @@
-"""What a curator is started with: where its data are, what it takes, whom it listens to."""
+"""The settings of a curator: where its data are, request limits, allowed hosts and proxies."""
 
 from __future__ import annotations
 
@@ -14,69 +14,70 @@ from pathlib import Path
 from quiltwork.errors import InvalidInputError, StorageError
 
 KEY = "QUILTWORK_KEY"
-"""The environment variable with the key of files at rest: 32 bytes, as base64 or hexadecimal."""
-NEW_KEY = "QUILTWORK_NEW_KEY"  # that which `quiltwork rotate-key` seals with
+"""The environment variable with the encryption key: 32 bytes in base64 or hexadecimal."""
+NEW_KEY = "QUILTWORK_NEW_KEY"  # the key that `quiltwork rotate-key` changes to
 OWNER_ONLY_FOLDER = 0o700
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 
 
 @dataclass(frozen=True)
 class Limits:
-    """The most that one request may bring; what is larger is refused before it is read."""
+    """Upper limits for one request; a larger one is refused before it is read in full."""
 
     document: int = 1_000_000  # bytes of a JSON document
     depth: int = 32  # how deeply it may be nested
     upload: int = 64_000_000  # bytes of an upload as it is sent
     unpacked: int = 20  # how many times its own size an upload may unpack to
-    bytes: int = 256_000_000  # of an upload once it is unpacked, whatever its size
+    bytes: int = 256_000_000  # of an upload after unpacking, whatever its size
     rows: int = 5_000_000
     columns: int = 200
     field: int = 1_000  # characters of one cell
-    requests: int = 16  # half of them are the most that one token makes at the same time
-    reads: int = 4  # requests that only read and are worked on at the same time; others wait
-    changes: int = 4  # all other requests: of one token half of them
-    uploads: int = 4  # files that are received at the same time: slow ones block nothing else
-    pause: float = 20.0  # seconds for which nothing more of a body may come
+    requests: int = 16  # one token may have half as many in flight
+    reads: int = 4  # reading requests worked on at the same time; others wait
+    changes: int = 4  # all other requests worked on at the same time; one token has half
+    uploads: int = 4  # files received at the same time; slow ones block nothing else
+    pause: float = 20.0  # seconds that a body may stall
 
 
 @dataclass(frozen=True)
 class Settings:
-    """One curator."""
+    """The settings of one curator."""
 
-    database: str  # URL of the ledger's database, which holds the curator's own tables too
-    data: Path  # the folder of files at rest; only its user may read it
-    key: bytes | None = field(default=None, repr=False)  # of files at rest; None leaves them plain
-    allowed_hosts: tuple[str, ...] = LOOPBACK  # names under which requests may come in
+    database: str  # URL of the ledger's database, which also holds the curator's own tables
+    data: Path  # the data directory; only the server's user may read it
+    key: bytes | None = field(default=None, repr=False)  # None stores files unencrypted
+    allowed_hosts: tuple[str, ...] = LOOPBACK  # host names that requests may use
     limits: Limits = Limits()
-    proxies: tuple[str, ...] = ()  # addresses of proxies that may say who has signed in
-    user_header: str = ""  # the header in which they do; "" if nobody signs in so
+    proxies: tuple[str, ...] = ()  # addresses of proxies that may name a signed-in user
+    user_header: str = ""  # the header in which they do; "" if there is no sign-in by proxy
 
     def __post_init__(self) -> None:
-        """Check that one of the two does not stand alone, and that the header is a plain name."""
+        """Check that proxies and their header are given together, and that both are valid."""
         if bool(self.proxies) != bool(self.user_header):
             raise InvalidInputError(
-                "Signing in at a proxy needs both: its address (--trust-proxy) and the header in "
-                "which it says who has signed in (--user-header)."
+                "Sign-in by a proxy needs both its address (--trust-proxy) and the header with "
+                "the user's name (--user-header)."
             )
         if self.user_header and not re.fullmatch(r"[A-Za-z][A-Za-z0-9-]*", self.user_header):
-            raise InvalidInputError("A header is named by letters, digits and dashes.")
+            raise InvalidInputError("The name of a header has letters, digits and dashes only.")
         if self.user_header.lower() in _TAKEN_HEADERS:
-            raise InvalidInputError(f"The header {self.user_header!r} means something else.")
+            raise InvalidInputError(f"The header {self.user_header!r} has another use in HTTP.")
         for address in self.proxies:
             try:
                 ipaddress.ip_address(address)
             except ValueError:
-                raise InvalidInputError(f"{address!r} is no address of a proxy.") from None
+                raise InvalidInputError(f"{address!r} is not an IP address.") from None
 
 
 _TAKEN_HEADERS = {"host", "cookie", "authorization", "content-type", "content-length", "origin"}
 
 
 def key_from(environment: Mapping[str, str] = os.environ, name: str = KEY) -> bytes | None:
-    """Return the key of files at rest that the environment holds; None without one.
+    """Return the encryption key from the environment; None if the variable is not set.
 
     Raises:
-        InvalidInputError: for what is no key; an empty one too, since who sets it means a key.
+        InvalidInputError: for a malformed key; also for an empty one, since setting the variable
+            shows that encryption is wanted.
     """
     if name not in environment:
         return None
@@ -87,15 +88,15 @@ def key_from(environment: Mapping[str, str] = os.environ, name: str = KEY) -> by
         key = b""
     if len(key) != 32:
         raise InvalidInputError(
-            f"{name} {'must be' if text else 'is set and empty; it must be'} 32 random bytes in "
-            "base64 or hexadecimal; make one with `openssl rand -base64 32`, and keep it apart "
-            "from the data. Only without the variable are files kept in the clear."
+            f"{name} {'must be' if text else 'is empty; it must be'} 32 random bytes in "
+            "base64 or hexadecimal. Make a key with `openssl rand -base64 32` and keep it apart "
+            "from the data. To store files unencrypted, unset the variable."
         )
     return key
 
 
 def private_folder(path: Path) -> Path:
-    """Make a folder that only its user can read, or check that one is."""
+    """Create a folder that only its user can read, or check that an existing one is private."""
     try:
         path.mkdir(mode=OWNER_ONLY_FOLDER, parents=True, exist_ok=True)
         others = path.stat().st_mode & 0o077
@@ -103,7 +104,7 @@ def private_folder(path: Path) -> Path:
         raise StorageError(f"The data directory {str(path)!r}: {error.strerror}.") from None
     if others and os.name != "nt":
         raise StorageError(
-            f"The data directory {str(path)!r} can be read by others; run chmod 700 on it, or "
-            "name another one."
+            f"Other users can read the data directory {str(path)!r}. Run chmod 700 on it, or "
+            "choose another one."
         )
     return path

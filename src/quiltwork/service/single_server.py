@@ -1,7 +1,7 @@
-"""One server for one database: a second would answer beside the first, and clean up its files.
+"""One server process for each database: a second one would delete files that the first needs.
 
-A file beside an SQLite database is locked; in PostgreSQL a connection that stays open holds an
-advisory lock. Either goes with the process, however it ends.
+For SQLite a file beside the database is locked; in PostgreSQL an open connection holds an advisory
+lock. Both locks end with the process, however it ends.
 """
 
 from __future__ import annotations
@@ -25,10 +25,10 @@ _ADVISORY = (
 
 @contextmanager
 def single_server(url: str) -> Iterator[None]:
-    """Be the one server of a database during a block.
+    """Hold the lock of a database's only server during a block.
 
     Raises:
-        StorageError: if there is another.
+        StorageError: if another server holds it.
     """
     database = database_at(url)
     if isinstance(database, SqliteDatabase):
@@ -39,31 +39,31 @@ def single_server(url: str) -> Iterator[None]:
             raise StorageError(f"{path!r} cannot be written: {error.strerror}.") from None
         with file:
             if not _locked(file):
-                raise _second(url)
+                raise _already_running(url)
             yield
         return
-    with _connected(database) as held:
-        if not held:
-            raise _second(database.url)
+    with _advisory_lock(database) as acquired:
+        if not acquired:
+            raise _already_running(database.url)
         yield
 
 
 @contextmanager
-def _connected(database: Database) -> Iterator[bool]:
-    """Hold a connection with the advisory lock; say whether it was to be had."""
+def _advisory_lock(database: Database) -> Iterator[bool]:
+    """Hold a connection that took the advisory lock; yields whether it could."""
     try:
         connection = database.connect()
-        held = connection.execute(_ADVISORY).fetchall()[0][0]
+        acquired = connection.execute(_ADVISORY).fetchall()[0][0]
     except database.errors as error:
         raise database.sentence(error) from None
     try:
-        yield bool(held)
+        yield bool(acquired)
     finally:
         database.close(connection)
 
 
 def _locked(file: IO[bytes]) -> bool:
-    """Lock a file until it is closed; whether nobody else has."""
+    """Lock a file until it is closed; return whether that succeeded."""
     try:
         if sys.platform == "win32":  # pragma: no cover
             import msvcrt
@@ -78,8 +78,8 @@ def _locked(file: IO[bytes]) -> bool:
     return True
 
 
-def _second(url: str) -> StorageError:
+def _already_running(url: str) -> StorageError:
     return StorageError(
-        f"Another curator is running on {url!r}. One process serves a database: stop it first, or "
-        "name another --database and --data."
+        f"Another curator is running on {url!r}, and a database has one server. Stop it first, or "
+        "give another --database and --data."
     )

@@ -1,10 +1,9 @@
 """The curator's own tables, in the ledger's database and in its transactions.
 
-A table is declared by the record of its rows (`TableOf`). Every part brings its tables, and what
-changes them in databases of earlier releases: statements from version 1 to 2, and so on, in the SQL
-that SQLite and PostgreSQL share (TEXT, BIGINT, `?` for parameters, no blobs).
-Writing waits for the ledger's lock, so that what a part decides rests on the last committed state,
-and may be noted in the ledger's chain in the same transaction.
+A table is declared by the record class of its rows (`TableOf`). Every feature brings its tables
+with the statements that migrate them from earlier versions, in the SQL that SQLite and PostgreSQL
+share (TEXT, BIGINT, `?` for parameters, no blobs). A write takes the ledger's lock, so decisions
+rest on the last committed state and can be noted in the ledger's chain in the same transaction.
 """
 
 from __future__ import annotations
@@ -37,12 +36,12 @@ _VERSIONS = """CREATE TABLE IF NOT EXISTS curator_schema (
 
 
 class Transaction:
-    """The curator's tables within one transaction of the ledger's database."""
+    """One transaction on the ledger's database, for the curator's tables and the audit log."""
 
     def __init__(self, tables: Log, identity: str = "") -> None:
-        """Use the ledger's transaction; its notes are known by `identity`, should it run twice."""
+        """Use the ledger's transaction; `identity` prevents double notes if it runs twice."""
         self.tables = tables
-        """The ledger's own tables in this transaction, for answers that are stored with others."""
+        """The ledger's own tables in this transaction."""
         self._identities = (f"{identity}-{number}" for number in count())
 
     def rows(self, statement: str, *parameters: object) -> list[Any]:
@@ -50,29 +49,29 @@ class Transaction:
         return self.tables.execute(statement, *parameters)
 
     def row(self, statement: str, *parameters: object) -> Any:
-        """Return the first row of a SELECT, None without any."""
+        """Return the first row of a SELECT; None if there is none."""
         return next(iter(self.rows(statement, *parameters)), None)
 
     def note(self, kind: str, text: str, who: str = "", dataset: str | None = None) -> None:
-        """Append to the audit log, in the ledger's chain: it is there if and only if this commits.
+        """Append to the audit log; the entry exists if and only if this transaction commits.
 
-        Kinds are "act", "read" and "refusal"; the text never holds a value from the data.
+        Kinds are "act", "read" and "refusal"; the text never holds a value of the data.
         """
         identity = next(self._identities)
         if self.tables.with_id(identity) is None:
             self.tables.append(noted(identity, kind, text, dataset, who))
 
 
-def _all(where: Mapping[str, object]) -> str:
+def _equalities(where: Mapping[str, object]) -> str:
     return " AND ".join(f"{name} = ?" for name in where)
 
 
 @dataclass(frozen=True)
 class TableOf(Generic[Row]):
-    """A table of records: the fields of their class are its columns.
+    """A database table whose columns are the fields of a record class.
 
-    Texts and whole numbers are kept as they are, everything else as JSON; only what may be None in
-    the record is NULL.
+    Texts and whole numbers are stored as they are, everything else as JSON. A column may be NULL
+    if its field may be None.
     """
 
     name: str
@@ -82,93 +81,93 @@ class TableOf(Generic[Row]):
 
     @cached_property
     def _columns(self) -> dict[str, tuple[type, Any, bool]]:
-        """By column: how it is kept (`object` is JSON), its type, and whether it may be NULL."""
-        found = {}
+        """By column: its stored type (`object` is JSON), the field's type, if it may be NULL."""
+        columns = {}
         for name, hint in get_type_hints(self.row).items():
             parts = [part for part in get_args(hint) if part is not NoneType]
-            free = len(parts) < len(get_args(hint))
-            kind = parts[0] if free and len(parts) == 1 else hint
+            nullable = len(parts) < len(get_args(hint))
+            kind = parts[0] if nullable and len(parts) == 1 else hint
             kind = str if get_origin(kind) is Literal else kind
-            found[name] = (kind if kind in (str, int, bool) else object, hint, free)
-        return found
+            columns[name] = (kind if kind in (str, int, bool) else object, hint, nullable)
+        return columns
 
     @property
     def created(self) -> str:
-        """The statement that makes it."""
+        """The statement that creates the table."""
         columns = [
-            f"{name} {'BIGINT' if kind in (int, bool) else 'TEXT'}{'' if free else ' NOT NULL'}"
-            for name, (kind, _, free) in self._columns.items()
+            f"{name} {'BIGINT' if kind in (int, bool) else 'TEXT'}{'' if nullable else ' NOT NULL'}"
+            for name, (kind, _, nullable) in self._columns.items()
         ]
         unique = [f"UNIQUE ({name})" for name in self.unique]
         return (
             f"CREATE TABLE {self.name} ({', '.join([*columns, *unique])}, PRIMARY KEY ({self.key}))"
         )
 
-    def one(self, t: Transaction, **where: object) -> Row | None:
-        """Return the row in which columns have these values, None without one."""
-        return next(iter(self.all(t, _all(where), *where.values())), None)
+    def find(self, t: Transaction, **where: object) -> Row | None:
+        """Return the row in which columns have these values; None if there is none."""
+        return next(iter(self.select(t, _equalities(where), *where.values())), None)
 
-    def named(self, t: Transaction, **where: object) -> Row:
-        """Return the row in which columns have these values; 404 without one."""
-        found = self.one(t, **where)
-        if found is None:
+    def get(self, t: Transaction, **where: object) -> Row:
+        """Return the row in which columns have these values; 404 if there is none."""
+        row = self.find(t, **where)
+        if row is None:
             raise not_found()
-        return found
+        return row
 
-    def all(self, t: Transaction, where: str, *parameters: object) -> list[Row]:
-        """Return the rows that a condition with `?` for parameters names, perhaps in an order."""
-        named = f"SELECT {', '.join(self._columns)} FROM {self.name}"  # noqa: S608
-        return [self._read(row) for row in t.rows(f"{named} WHERE {where}", *parameters)]
+    def select(self, t: Transaction, where: str, *parameters: object) -> list[Row]:
+        """Return the rows that meet a condition, which may end with ORDER BY and LIMIT."""
+        columns = f"SELECT {', '.join(self._columns)} FROM {self.name}"  # noqa: S608
+        return [self._from_sql(row) for row in t.rows(f"{columns} WHERE {where}", *parameters)]
 
     def page(
-        self, t: Transaction, asked: PageQuery, by: str, where: str, *parameters: object
+        self, t: Transaction, query: PageQuery, by: str, where: str, *parameters: object
     ) -> Page[Row]:
-        """Return a page of the rows that a condition names, in the order of a column of texts."""
-        found = self.all(
+        """Return a page of the rows that meet a condition, in the order of a text column."""
+        rows = self.select(
             t,
             f"({where}) AND {by} > ? ORDER BY {by} LIMIT ?",
-            *(*parameters, asked.after or "", asked.limit + 1),
+            *(*parameters, query.after or "", query.limit + 1),
         )
-        return paged(found, asked.limit, lambda one: getattr(one, by))
+        return paged(rows, query.limit, lambda row: getattr(row, by))
 
     def add(self, t: Transaction, row: Row) -> None:
-        """Add a row, unless it is there: a transaction may run twice."""
-        values = [self._kept(name, getattr(row, name)) for name in self._columns]
+        """Insert a row unless it exists, as a transaction may run twice."""
+        values = [self._to_sql(name, getattr(row, name)) for name in self._columns]
         into = f"{self.name} ({', '.join(self._columns)}) VALUES ({', '.join('?' * len(values))})"
         t.rows(f"INSERT INTO {into} ON CONFLICT DO NOTHING", *values)
 
     def update(self, t: Transaction, where: Mapping[str, object], **values: Any) -> None:
-        """Change some columns of the rows in which others have these values."""
-        kept = [self._kept(name, value) for name, value in values.items()]
-        changed = ", ".join(f"{name} = ?" for name in values)
+        """Set columns of the rows in which other columns have the values of `where`."""
+        stored = [self._to_sql(name, value) for name, value in values.items()]
+        assignments = ", ".join(f"{name} = ?" for name in values)
         t.rows(
-            f"UPDATE {self.name} SET {changed} WHERE {_all(where)}",  # noqa: S608
-            *(*kept, *where.values()),
+            f"UPDATE {self.name} SET {assignments} WHERE {_equalities(where)}",  # noqa: S608
+            *(*stored, *where.values()),
         )
 
     def delete(self, t: Transaction, **where: object) -> None:
         """Delete the rows in which columns have these values."""
-        t.rows(f"DELETE FROM {self.name} WHERE {_all(where)}", *where.values())  # noqa: S608
+        t.rows(f"DELETE FROM {self.name} WHERE {_equalities(where)}", *where.values())  # noqa: S608
 
-    def _kept(self, name: str, value: Any) -> object:
-        kind, _, free = self._columns[name]
-        if kind is object and not (free and value is None):
+    def _to_sql(self, name: str, value: Any) -> object:
+        kind, _, nullable = self._columns[name]
+        if kind is object and not (nullable and value is None):
             return json.dumps(msgspec.to_builtins(value))
         return int(value) if kind is bool else value
 
-    def _read(self, row: Iterable[Any]) -> Row:
-        found = {}
-        for value, (name, (kind, hint, free)) in zip(row, self._columns.items(), strict=True):
-            if kind is object and not (free and value is None):
-                found[name] = msgspec.convert(json.loads(value), hint)
+    def _from_sql(self, row: Iterable[Any]) -> Row:
+        fields = {}
+        for value, (name, (kind, hint, nullable)) in zip(row, self._columns.items(), strict=True):
+            if kind is object and not (nullable and value is None):
+                fields[name] = msgspec.convert(json.loads(value), hint)
             else:
-                found[name] = bool(value) if kind is bool else value
-        return self.row(**found)
+                fields[name] = bool(value) if kind is bool else value
+        return self.row(**fields)
 
 
 @dataclass(frozen=True)
 class Schema:
-    """The tables of one part as they are now, and what leads to them from each earlier version."""
+    """The tables of one feature, and the statements that migrate each version to the next."""
 
     part: str
     tables: tuple[TableOf[Any], ...] = ()
@@ -184,7 +183,7 @@ class Storage:
         self._store = ledger.store
 
     def prepare(self, schemas: Iterable[Schema]) -> None:
-        """Create the tables of all parts, or bring them to their present version."""
+        """Create the tables of all features, or migrate them to their current version."""
 
         def work(tables: Log) -> None:
             transaction = Transaction(tables)
@@ -195,30 +194,30 @@ class Storage:
         self._store.begin(work)
 
     def read(self, work: Callable[[Transaction], Result]) -> Result:
-        """Do `work` on one committed state; it waits for nobody who writes."""
+        """Run `work` on one committed state; it never waits for a writer."""
         return self._store.read(lambda tables: work(Transaction(tables)))
 
     def write(self, work: Callable[[Transaction], Result]) -> Result:
-        """Do `work` alone and commit it; anything that it raises undoes it.
+        """Run `work` exclusively and commit it; any exception rolls it back.
 
-        It may run twice, after a lost connection whose commit is in doubt: take identifiers from
-        outside, and insert with ON CONFLICT DO NOTHING or after a look. No other write may be
-        begun within it: the ledger's own calls that write have their own transaction.
+        After a lost connection the commit is in doubt and `work` runs again, so it must be
+        idempotent: take identifiers from outside, insert with ON CONFLICT DO NOTHING or after a
+        check. It must not begin another write: the ledger's own writes have their own transaction.
         """
         identity = secrets.token_hex(16)
         return self._store.write(lambda tables: work(Transaction(tables, identity)))
 
 
 def _migrate(transaction: Transaction, schema: Schema) -> None:
-    found = transaction.row("SELECT version FROM curator_schema WHERE part = ?", schema.part)
-    version, newest = (0 if found is None else int(found[0])), 1 + len(schema.changes)
+    row = transaction.row("SELECT version FROM curator_schema WHERE part = ?", schema.part)
+    version, newest = (0 if row is None else int(row[0])), 1 + len(schema.changes)
     if version > newest:
         raise StorageError(
-            f"The curator's tables of {schema.part!r} have version {version}, written by a newer "
-            f"quiltwork; this release knows {newest}. Upgrade quiltwork."
+            f"The curator's tables for {schema.part!r} have version {version}, but this release "
+            f"supports versions up to {newest}: a newer quiltwork wrote them. Upgrade quiltwork."
         )
-    fresh = [(*(one.created for one in schema.tables), *schema.indexes)]
-    for statements in schema.changes[version - 1 :] if version else fresh:
+    creation = [(*(table.created for table in schema.tables), *schema.indexes)]
+    for statements in schema.changes[version - 1 :] if version else creation:
         for statement in statements:
             transaction.rows(statement)
     transaction.rows(

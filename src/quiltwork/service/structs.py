@@ -1,8 +1,8 @@
-"""Documents of the API: structs that refuse what they do not know, and a reader that is strict.
+"""The API's documents: structs that refuse unknown fields, and a strict JSON parser.
 
-`read_document` also refuses what msgspec lets through or JSON leaves open: keys that stand twice,
-numbers that are no ordinary floats (NaN, infinite, subnormal), deep nesting, half surrogates and
-the zero character, which not every database can hold.
+`parse_document` also refuses what msgspec accepts or JSON leaves open: repeated keys, numbers that
+are not normal floats (NaN, infinite, subnormal), deep nesting, lone surrogates, and the zero
+character, which PostgreSQL cannot store.
 """
 
 from __future__ import annotations
@@ -26,92 +26,92 @@ Kind = TypeVar("Kind")
 
 NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$(?!\n)"  # Python's $ alone lets a last newline in
 Name: TypeAlias = Annotated[str, msgspec.Meta(pattern=NAME, max_length=100)]
-"""A dataset, a member, a table: fit for a path."""
+"""The name of a dataset, a member or a table; it needs no escaping in a path."""
 Text: TypeAlias = Annotated[str, msgspec.Meta(max_length=1000)]
 Number: TypeAlias = int | float | Annotated[str, msgspec.Meta(max_length=100)]
 """An exact number: 1, 0.1 (read as one tenth) or "1/3"."""
 
-_NO_LETTER = re.compile("[\0\ud800-\udfff]")
+_UNSTORABLE = re.compile("[\0\ud800-\udfff]")
 
 
 class Document(
     msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=False
 ):
-    """Base of what is sent and answered."""
+    """Base of all request and response bodies."""
 
 
 class Page(Document, Generic[Item], frozen=True):
-    """A page of a list: ask for the next with `after=` its `next`."""
+    """One page of a list; `next` is the `after=` of the following page, None on the last."""
 
     items: list[Item]
     next: str | None = None
 
-    def shown(self, each: Callable[[Item], Kind]) -> Page[Kind]:
-        """Return the page with its items as they are told."""
-        return Page(items=[each(one) for one in self.items], next=self.next)
+    def map(self, convert: Callable[[Item], Kind]) -> Page[Kind]:
+        """Return the page with every item as_struct."""
+        return Page(items=[convert(item) for item in self.items], next=self.next)
 
 
 class PageQuery(Document, frozen=True):
-    """How a list is asked for."""
+    """Query parameters of a list."""
 
     after: Name | None = None
     limit: Annotated[int, msgspec.Meta(ge=1, le=1000)] = 50
 
 
 def paged(items: list[Item], limit: int, cursor: Callable[[Item], object]) -> Page[Item]:
-    """Return a page from `limit` items or one more, which says that more follow."""
+    """Return a page from up to `limit` + 1 items; the extra item means that more follow."""
     page = items[:limit]
     return Page(items=page, next=str(cursor(page[-1])) if len(items) > limit else None)
 
 
-def shown_as(kind: type[Kind], source: Any, /, **others: Any) -> Kind:
-    """Return a record with the fields that `source` has under the same names, and `others`."""
+def copy_fields(kind: type[Kind], source: Any, /, **others: Any) -> Kind:
+    """Return a record whose fields are those of `source` with the same names, and `others`."""
     fields = getattr(kind, "__struct_fields__", None) or kind.__dataclass_fields__  # type: ignore[attr-defined]
-    named = (name for name in fields if name not in others)
-    return kind(**{name: getattr(source, name) for name in named}, **others)
+    shared = (name for name in fields if name not in others)
+    return kind(**{name: getattr(source, name) for name in shared}, **others)
 
 
 def exact_number(value: Number, name: str) -> Fraction:
-    """Read a positive number of a document exactly."""
-    found = parse_fraction(value) if isinstance(value, str) else value
-    if found is None:
-        raise InvalidInputError(f"{name} is written as a number, or as text such as 1/3.")
-    return positive_fraction(found, name)
+    """Return a positive number of a document as an exact fraction."""
+    number = parse_fraction(value) if isinstance(value, str) else value
+    if number is None:
+        raise InvalidInputError(f"{name} must be a number, or a text such as '1/3'.")
+    return positive_fraction(number, name)
 
 
-def read_document(text: bytes, kind: type[Kind], depth: int) -> Kind:
-    """Read a JSON document as a struct; 400 for what is no JSON, 422 for another document."""
+def parse_document(text: bytes, kind: type[Kind], depth: int) -> Kind:
+    """Parse a JSON body into a struct; 400 if it is not JSON, 422 if it does not fit the struct."""
     try:
-        found = files.parse(text.decode("utf-8"))
+        document = files.parse(text.decode("utf-8"))
     except ValueError as error:
-        raise Problem(400, "bad-request", f"The body cannot be read. {error}") from None
-    _check(found, depth)
-    return converted(found, kind)
+        raise Problem(400, "bad-request", f"The body is not valid JSON. {error}") from None
+    _check(document, depth)
+    return as_struct(document, kind)
 
 
-def converted(found: Any, kind: type[Kind], strict: bool = True) -> Kind:
-    """Read plain values as a struct; texts as numbers too if not `strict`."""
+def as_struct(document: Any, kind: type[Kind], strict: bool = True) -> Kind:
+    """Convert plain values to a struct; without `strict` texts may stand for numbers."""
     try:
-        return msgspec.convert(found, kind, strict=strict)
+        return msgspec.convert(document, kind, strict=strict)
     except msgspec.ValidationError as error:
         raise Problem(422, "invalid-input", f"{error}.") from None
     except RecursionError:
-        raise _not_taken("it is nested too deeply") from None
+        raise _refused("it is nested too deeply") from None
 
 
-def _check(found: Any, depth: int) -> None:
-    if isinstance(found, str):
-        if _NO_LETTER.search(found):
-            raise _not_taken("it has the zero character, or half a pair of surrogates")
-    elif isinstance(found, float):
-        if not math.isfinite(found) or 0 < abs(found) < sys.float_info.min:
-            raise _not_taken("a number is outside the range of ordinary floats")
-    elif isinstance(found, list | dict):
+def _check(value: Any, depth: int) -> None:
+    if isinstance(value, str):
+        if _UNSTORABLE.search(value):
+            raise _refused("a text holds the zero character or a lone surrogate")
+    elif isinstance(value, float):
+        if not math.isfinite(value) or 0 < abs(value) < sys.float_info.min:
+            raise _refused("a number is outside the range of normal floats")
+    elif isinstance(value, list | dict):
         if not depth:
-            raise _not_taken("it is nested too deeply")
-        for part in (*found, *found.values()) if isinstance(found, dict) else found:
+            raise _refused("it is nested too deeply")
+        for part in (*value, *value.values()) if isinstance(value, dict) else value:
             _check(part, depth - 1)
 
 
-def _not_taken(reason: str) -> Problem:
-    return Problem(422, "invalid-input", f"The document is not taken: {reason}.")
+def _refused(reason: str) -> Problem:
+    return Problem(422, "invalid-input", f"The document was refused: {reason}.")

@@ -1,9 +1,9 @@
-"""Files at rest: named at random, for their user only, sealed where the curator has a key.
+"""The vault: files at rest with random names, readable by the server's user only, encrypted.
 
-A sealed file is AES-256-GCM in chunks: each has its own nonce, and is bound to its file, its place
-and to being the last, so that nothing can be cut, swapped or put in. Deleting overwrites a file
-before its name goes; what a file system or a backup keeps of it elsewhere is not ours to reach,
-and is unreadable without the key.
+With a key every file is sealed by AES-256-GCM in chunks. Each chunk has its own nonce and is
+authenticated with its file's name, its position and whether it is the last, so chunks cannot be
+cut, swapped or inserted. Deleting overwrites a file before removing it. Copies that a file system
+or a backup keeps are out of reach, but unreadable without the key.
 """
 
 from __future__ import annotations
@@ -31,65 +31,65 @@ _ABANDONED = 3600
 _NAME = re.compile(r"[0-9a-f]{32}")
 _CHECK, _CHECKED = "key.check", b"the key of this folder"
 CHANGING = "key.changing"
-"""A file that is there while the key is being changed (`rotation.py`), sealed with the new one."""
+"""The name of a file that exists during a key rotation (`rotation.py`), sealed with the new key."""
 
 
 @dataclass(frozen=True)
 class Vault:
-    """A folder of files; with a key, what is in them can be read only with it."""
+    """A folder of files, encrypted if there is a key."""
 
     folder: Path
     key: bytes | None = field(default=None, repr=False)
 
     @classmethod
     def opened(cls, folder: Path, key: bytes | None) -> Vault:
-        """Return the vault of a folder, if the key is the one that its files are sealed with.
+        """Return the vault of a folder, after checking that its files are sealed with this key.
 
-        A file of the folder, sealed when a key is first given, says so: without it a wrong key
-        would show only when a file is read, after others had been written that the right one
-        cannot read.
+        The check reads a file that is sealed when a key is first used. Without it a wrong key would
+        show only at the first read, after new files had been sealed that the right key cannot open.
 
         Raises:
-            StorageError: without the key, and for another one.
+            StorageError: if the key is missing or wrong, or a key rotation is unfinished.
         """
-        found = cls(folder, key)
+        vault = cls(folder, key)
         if (folder / CHANGING).exists():
             raise StorageError(
-                f"The key of the files in {str(folder)!r} is being changed, or that was "
-                "interrupted: run `quiltwork rotate-key` again, with both keys, until it ends."
+                f"A key rotation of {str(folder)!r} is running or was interrupted. Run "
+                "`quiltwork rotate-key` again with the same two keys until it ends."
             )
         check = folder / _CHECK
-        sealed = [_CHECK] if check.exists() else list(islice(found._sealed_names(), 1))
+        sealed = [_CHECK] if check.exists() else list(islice(vault._sealed_names(), 1))
         if sealed and key is None:
             raise StorageError(
-                f"The files in {str(folder)!r} are sealed, and there is no key: set QUILTWORK_KEY "
-                "to the one that they were sealed with."
+                f"The files in {str(folder)!r} are encrypted, but QUILTWORK_KEY is not set. Set it "
+                "to the key that they were encrypted with."
             )
         for name in sealed:
             try:
-                deque(found.read_named(name), maxlen=0)
+                deque(vault.read_any(name), maxlen=0)
             except StorageError:
                 raise StorageError(
-                    f"QUILTWORK_KEY is another key than the one that the files in {str(folder)!r} "
-                    "are sealed with, or they were changed. Start it with the right key."
+                    f"QUILTWORK_KEY does not open the files in {str(folder)!r}: it is another key "
+                    "than the one they were encrypted with, or they were altered. Set the right "
+                    "key."
                 ) from None
         if key is not None and not check.exists():
-            found.mark()
-        return found
+            vault.write_check()
+        return vault
 
-    def mark(self, name: str = _CHECK) -> None:
-        """Seal the check value, by which the key is known again."""
+    def write_check(self, name: str = _CHECK) -> None:
+        """Seal the value by which a later start recognizes the key."""
         self._write(name, [_CHECKED])
 
     def write(self, parts: Iterable[bytes]) -> str:
-        """Keep some bytes durably; return the name they are found under.
+        """Store bytes durably; return the file's name.
 
-        Whatever `parts` raises is raised, and nothing is kept.
+        An exception from `parts` is passed on, and nothing is stored.
         """
         return self._write(secrets.token_hex(16), parts)
 
     def _write(self, name: str, parts: Iterable[bytes]) -> str:
-        path = self.written_beside(name, parts)
+        path = self.write_aside(name, parts)
         try:
             path.rename(self.folder / name)
             sync_folder(self.folder)
@@ -97,8 +97,8 @@ class Vault:
             raise StorageError(f"The data directory: {error.strerror}.") from None
         return name
 
-    def written_beside(self, name: str, parts: Iterable[bytes]) -> Path:
-        """Write what a name is to hold beside it, durably; return where."""
+    def write_aside(self, name: str, parts: Iterable[bytes]) -> Path:
+        """Write the content of a file durably under a temporary name; return that path."""
         path = self.folder / f"{name}.part"
         path.unlink(missing_ok=True)
         try:
@@ -117,12 +117,12 @@ class Vault:
         return path
 
     def read(self, name: str) -> Iterator[bytes]:
-        """Yield what is kept under a name, unless it was changed or needs another key."""
+        """Yield a file's content; StorageError if it was altered or needs another key."""
         self._path(name)
-        yield from self.read_named(name)
+        yield from self.read_any(name)
 
-    def read_named(self, name: str) -> Iterator[bytes]:
-        """Yield what a file of the folder holds, be it one that `names` leaves out."""
+    def read_any(self, name: str) -> Iterator[bytes]:
+        """Yield the content of any file of the folder, the key check included."""
         try:
             with (self.folder / name).open("rb") as file:
                 start = file.read(len(_MAGIC))
@@ -136,58 +136,58 @@ class Vault:
             raise StorageError(f"A file of the data directory: {error.strerror}.") from None
 
     def delete(self, name: str) -> None:
-        """Overwrite and remove a file; nothing happens if it is gone."""
+        """Overwrite and remove a file, if it exists."""
         overwrite(self._path(name))
         sync_folder(self.folder)
 
-    def aged(self, name: str) -> str:
-        """Let a file be so old that `clean` deletes it unless it is needed; return its name."""
+    def mark_unused(self, name: str) -> str:
+        """Age a file so that `clean` deletes it unless it is still referenced; return its name."""
         with suppress(FileNotFoundError):
             os.utime(self._path(name), (0, 0))
         return name
 
     def names(self) -> set[str]:
-        """Return all names."""
+        """Return the names of all stored files."""
         return {path.name for path in self.folder.iterdir() if _NAME.fullmatch(path.name)}
 
-    def in_the_clear(self) -> int:
-        """How many files are not sealed: those written while there was no key."""
+    def unencrypted(self) -> int:
+        """Return how many files are not encrypted: those written while there was no key."""
         return len(self.names()) - sum(1 for _ in self._sealed_names())
 
     def _sealed_names(self) -> Iterator[str]:
         return (name for name in sorted(self.names()) if self.is_sealed(name))
 
     def is_sealed(self, name: str) -> bool:
-        """Whether a file of the folder is sealed, with whatever key."""
+        """Whether a file of the folder is encrypted, with any key."""
         with (self.folder / name).open("rb") as file:
             return file.read(len(_MAGIC)) == _MAGIC
 
-    def clean(self, needed: Set[str]) -> None:
-        """Delete what no name needs and what was not finished, if it is an hour old.
+    def clean(self, referenced: Set[str]) -> None:
+        """Delete unreferenced and unfinished files that are at least an hour old.
 
-        Younger files may be those that a request or a publication is about to name.
+        A younger file may be one that a request or a publication is about to reference.
         """
         for path in list(self.folder.iterdir()):
             with suppress(FileNotFoundError):
-                if path.name in needed or path.lstat().st_mtime >= time.time() - _ABANDONED:
+                if path.name in referenced or path.lstat().st_mtime >= time.time() - _ABANDONED:
                     continue
                 if path.is_symlink():
-                    path.unlink()  # what it led to ended with its process
+                    path.unlink()  # the memory it pointed to ended with its process
                 elif _NAME.fullmatch(path.stem):
                     overwrite(path)
 
     @contextmanager
     def plain(self, name: str, suffix: str) -> Iterator[Path]:
-        """Lend a path at which other code can read the file as it was sent (`lent`)."""
+        """Lend a path at which other code can read the decrypted file (`lent`)."""
         with self.lent(self.read(name), suffix) as path:
             yield path
 
     @contextmanager
     def lent(self, parts: Iterable[bytes], suffix: str) -> Iterator[Path]:
-        """Lend a path at which other code can read some bytes.
+        """Lend a path at which other code can read the given bytes.
 
-        On Linux it is in memory only; elsewhere it is on the disk while it is lent. Errors that
-        quote the path leave as sentences about "the file".
+        On Linux they are in memory only; elsewhere on disk until the block ends. Errors that quote
+        the path are rewritten to speak of "the file".
         """
         lent = self.folder / f"{secrets.token_hex(16)}{suffix}"
         create = getattr(os, "memfd_create", None)
@@ -215,12 +215,12 @@ class Vault:
 
     def _path(self, name: str) -> Path:
         if not _NAME.fullmatch(name):
-            raise InvalidInputError("This is no name of a file at rest.")
+            raise InvalidInputError("The name is not that of a stored file.")
         return self.folder / name
 
     def _cipher(self) -> Any:
         if self.key is None:
-            raise StorageError("A file of the data directory is sealed, and there is no key.")
+            raise StorageError("A file of the data directory is encrypted, and no key is set.")
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
         return AESGCM(self.key)
@@ -228,31 +228,32 @@ class Vault:
     def _sealed(self, name: str, parts: Iterable[bytes]) -> Iterator[bytes]:
         cipher, salt = self._cipher(), secrets.token_bytes(8)
         yield _MAGIC + salt
-        for place, (part, last) in enumerate(_chunks(parts)):
-            bound = f"{name}:{place}:{int(last)}".encode()
-            yield cipher.encrypt(salt + struct.pack(">I", place), part, bound)
+        for position, (chunk, last) in enumerate(_chunks(parts)):
+            bound = f"{name}:{position}:{int(last)}".encode()
+            # The random salt differs for each file, the counter for each chunk: no nonce repeats.
+            yield cipher.encrypt(salt + struct.pack(">I", position), chunk, bound)
 
     def _opened(self, name: str, file: Any) -> Iterator[bytes]:
         from cryptography.exceptions import InvalidTag
 
         cipher, salt = self._cipher(), file.read(8)
-        part, place = file.read(_CHUNK + _TAG), 0
-        while part:
+        chunk, position = file.read(_CHUNK + _TAG), 0
+        while chunk:
             following = file.read(_CHUNK + _TAG)
-            bound = f"{name}:{place}:{int(not following)}".encode()
+            bound = f"{name}:{position}:{int(not following)}".encode()
             try:
-                yield cipher.decrypt(salt + struct.pack(">I", place), part, bound)
+                yield cipher.decrypt(salt + struct.pack(">I", position), chunk, bound)
             except InvalidTag:
                 raise StorageError(
-                    "A file of the data directory was changed, or sealed with another key."
+                    "A file of the data directory was altered, or encrypted with another key."
                 ) from None
-            part, place = following, place + 1
-        if not place:
-            raise StorageError("A file of the data directory was cut.")
+            chunk, position = following, position + 1
+        if not position:
+            raise StorageError("A file of the data directory was truncated.")
 
 
 def overwrite(path: Path) -> None:
-    """Overwrite and remove a file; nothing happens if it is gone."""
+    """Overwrite and remove a file, if it exists."""
     with suppress(FileNotFoundError):
         with path.open("r+b") as file:
             left = os.fstat(file.fileno()).st_size
@@ -264,11 +265,11 @@ def overwrite(path: Path) -> None:
 
 
 def _chunks(parts: Iterable[bytes]) -> Iterator[tuple[bytes, bool]]:
-    """Cut bytes into chunks of one size; the last, perhaps empty, is told."""
-    held = b""
+    """Yield chunks of one size, each with whether it is the last, which may be empty."""
+    buffer = b""
     for part in parts:
-        held += part
-        while len(held) > _CHUNK:
-            yield held[:_CHUNK], False
-            held = held[_CHUNK:]
-    yield held, True
+        buffer += part
+        while len(buffer) > _CHUNK:
+            yield buffer[:_CHUNK], False
+            buffer = buffer[_CHUNK:]
+    yield buffer, True

@@ -1,7 +1,7 @@
-"""What a person sees of a curator: pages from templates, charts as SVG, one small script.
+"""The dashboard: HTML pages from templates, charts as SVG, one small script.
 
-`FEATURE` brings the tables of browser sessions, `routes` the pages, for `create_app`. `web.py`
-leads from a request to a page, `pages` has a module for each, `demo.py` fills a curator to look at.
+`FEATURE` has the table of browser sessions, `routes` makes the pages for `create_app`. `web.py`
+leads from a request to a page, `pages` has the pages by subject, `demo_data.py` fills a demo.
 """
 
 from quiltwork.service.dashboard.demo_data import fill

@@ -1,4 +1,4 @@
-"""Templates, the files that pages bring, and charts of what the API says."""
+"""Templates with their filters, static files, and charts of the API's answers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from quiltwork.counts import CountTable
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import counted
 from quiltwork.report import BarChart, Chart, Html, Line, LineChart
-from quiltwork.report.elements import figure as drawn
+from quiltwork.report.elements import figure
 from quiltwork.report.page import mark
 from quiltwork.report.style import LIGHT, PAGE_STYLE
 from quiltwork.series import Release
@@ -28,7 +28,7 @@ POLICY = (
     "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 )
-"""Nothing but the curator's own style, script and pictures; no markup may bring its own."""
+"""Only the curator's own style, script and images load; inline code and styles are blocked."""
 
 HEADERS = {
     "Content-Security-Policy": POLICY,
@@ -44,51 +44,58 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class Asset:
-    """A file that pages bring; its address changes with its content, so it may be kept."""
+    """A static file; its address holds a version of its content, so browsers may cache it."""
 
     content: bytes
     media_type: str
 
     @property
     def version(self) -> str:
-        """The beginning of a digest of the content."""
+        """The first digits of the content's SHA-256."""
         return hashlib.sha256(self.content).hexdigest()[:12]
 
 
 @cache
 def assets() -> Mapping[str, Asset]:
-    """Return the files that pages bring, by name."""
+    """Return the static files by name."""
     folder = files(__package__) / "static"
     style = PAGE_STYLE + (folder / "dashboard.css").read_text(encoding="utf-8")
-    drawn = mark().replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"')
+    icon = mark().replace("<svg", '<svg xmlns="http://www.w3.org/2000/svg"')
     for name, colour in (pair.split(":") for pair in LIGHT.split(";")):
-        drawn = drawn.replace(f"var({name})", colour)
+        icon = icon.replace(f"var({name})", colour)  # an icon has no style sheet of its own
     return {
         "style.css": Asset(style.encode(), "text/css; charset=utf-8"),
         "dashboard.js": Asset((folder / "dashboard.js").read_bytes(), "text/javascript"),
-        "mark.svg": Asset(drawn.encode(), "image/svg+xml"),
+        "mark.svg": Asset(icon.encode(), "image/svg+xml"),
     }
 
 
 @cache
 def environment() -> Environment:
-    """Return the templates: everything is escaped, a name that is missing is an error."""
-    made = Environment(
+    """Return the template environment: values are escaped, an undefined name is an error."""
+    templates = Environment(
         loader=PackageLoader("quiltwork.service.dashboard"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    made.globals.update(
+    templates.globals.update(
         asset=lambda name: f"/assets/{name}?{assets()[name].version}",
         mark=Html(mark()),
         gauge=gauge,
-        figure=drawn,
+        figure=figure,
         colours=_COLOURS,
     )
-    made.filters.update(number=number, counted=counted, moment=moment, window=window, cell=cell)
-    return made
+    templates.filters.update(
+        number=number,
+        percentage=percentage,
+        counted=counted,
+        moment=moment,
+        window=window,
+        cell=cell,
+    )
+    return templates
 
 
 _COLOURS = {
@@ -97,7 +104,7 @@ _COLOURS = {
     **dict.fromkeys(("queued", "collecting", "debited", "waiting for tables"), "warn"),
     **dict.fromkeys(("lost", "failed", "retired", "revoked"), "bad"),
 }
-"""How the state of a thing is coloured; others are not."""
+"""The colours of badges by state; other states have none."""
 
 
 def render(template: str, values: Mapping[str, Any]) -> str:
@@ -106,7 +113,7 @@ def render(template: str, values: Mapping[str, Any]) -> str:
 
 
 def number(value: Any) -> str:
-    """Write a number shortly, with separators where it is long.
+    """Format a number with four significant digits, or with separators if it is whole.
 
     >>> number(1234567), number(0.30000001), number(None)
     ('1,234,567', '0.3', '–')
@@ -118,8 +125,21 @@ def number(value: Any) -> str:
     return f"{int(value):,}"
 
 
+def percentage(share: float) -> str:
+    """Format a share as a percentage that is 0 or 100 only if the share is 0 or 1.
+
+    >>> percentage(0.5), percentage(0.99999), percentage(0.0001), percentage(0)
+    ('50 %', 'over 99.9 %', 'under 0.1 %', '0 %')
+    """
+    if 0 < share < 0.001:
+        return "under 0.1 %"
+    if 0.999 < share < 1:
+        return "over 99.9 %"
+    return f"{100 * share:.3g} %"
+
+
 def moment(text: str | None) -> str:
-    """Write a moment in UTC to the minute.
+    """Format a time in UTC to the minute.
 
     >>> moment("2026-03-01T02:00:07.123Z"), moment(None)
     ('2026-03-01 02:00 UTC', '–')
@@ -128,7 +148,7 @@ def moment(text: str | None) -> str:
 
 
 def window(query: Mapping[str, Any]) -> str:
-    """Say which time points a query is about.
+    """Format the window of a query.
 
     >>> window({"kind": "histogram"}), window({"window": [1, 1440]})
     ('all', '1 to 1,440')
@@ -140,7 +160,7 @@ def window(query: Mapping[str, Any]) -> str:
 
 
 def cell(label: Any) -> str:
-    """Write the label of a cell.
+    """Format the label of a cell.
 
     >>> cell("walk"), cell({"tuple": ["rest", "walk"]}), cell(["a", "b"])
     ('walk', 'rest → walk', 'a, b')
@@ -150,16 +170,16 @@ def cell(label: Any) -> str:
     return ", ".join(map(str, label)) if isinstance(label, list | tuple) else str(label)
 
 
-_MOST_LINES = 6
-_MOST_BARS = 15
+_MAX_LINES = 6
+_MAX_BARS = 15
 _LOW = 0.15
-"""Below this share of a budget, what is left of it is drawn as a warning."""
+"""The share of a budget below which the rest is drawn in the colour of a warning."""
 _STEP, _SIZE = 16.0, 14.0
 _COMPARABLE = ("histogram", "count", "frequencies")
 
 
 def answer_of(document: Mapping[str, Any]) -> Release | CountTable:
-    """Read an answer as it was released."""
+    """Return the release that a document holds."""
     text = json.dumps(document)
     if document.get("schema") == "quiltwork/release":
         return Release.from_json(text)
@@ -167,7 +187,7 @@ def answer_of(document: Mapping[str, Any]) -> Release | CountTable:
 
 
 def answer_chart(answer: Release | CountTable) -> Chart | None:
-    """Draw an answer with its error bars; None for a label, which has none."""
+    """Return the chart of an answer with its intervals; None for a label, which has none."""
     try:
         return answer.chart()
     except UnsupportedError:
@@ -175,29 +195,30 @@ def answer_chart(answer: Release | CountTable) -> Chart | None:
 
 
 def over_time(answers: Sequence[Release | CountTable]) -> LineChart | None:
-    """Compare answers to the same question, as shares of what each of them covers.
+    """Return a chart that compares the most frequent question over its windows, as shares.
 
-    None unless there are two of them, with the same cells and on windows as long.
+    None unless two answers have the same cells and windows of the same length.
     """
-    found = [one for one in answers if isinstance(one, Release) and one.query.kind in _COMPARABLE]
-    alike = Counter(map(_alike, found)).most_common(1)
-    same = [one for one in found if _alike(one) == alike[0][0]]
-    if len(same) < 2 or len(same[0].cells) > _MOST_LINES:
+    comparable = [a for a in answers if isinstance(a, Release) and a.query.kind in _COMPARABLE]
+    groups = Counter(map(_question_of, comparable)).most_common(1)
+    same = [answer for answer in comparable if _question_of(answer) == groups[0][0]]
+    if len(same) < 2 or len(same[0].cells) > _MAX_LINES:
         return None
-    same.sort(key=lambda one: one.window)
-    shares = [_shares(one) for one in same]
+    same.sort(key=lambda answer: answer.window)
+    shares = [_shares(answer) for answer in same]
     lines = tuple(
         Line(
             str(cell),
-            tuple((float(at), row[place][0]) for at, row in enumerate(shares)),
-            spread=tuple(row[place][1:] for row in shares),
+            tuple((float(at), row[index][0]) for at, row in enumerate(shares)),
+            spread=tuple(row[index][1:] for row in shares),
         )
-        for place, cell in enumerate(same[0].cells)
+        for index, cell in enumerate(same[0].cells)
     )
-    names = tuple(f"{start:,}–{stop:,}" for start, stop in (one.window for one in same))
+    names = tuple(f"{start:,}–{stop:,}" for start, stop in (answer.window for answer in same))
     return LineChart(
         "Compared over time",
-        "The same question about several windows, as shares of their moments, with 95 % intervals.",
+        "The same question about several windows, as shares of their time points, with 95 % "
+        "intervals.",
         "time points",
         "share",
         lines,
@@ -205,35 +226,34 @@ def over_time(answers: Sequence[Release | CountTable]) -> LineChart | None:
     )
 
 
-def _alike(answer: Release) -> str:
-    """Say what two answers have in common that can be compared."""
+def _question_of(answer: Release) -> str:
+    """Return a key that is equal for answers that can be compared."""
     return repr((answer.query.kind, answer.cells, answer.points))
 
 
 def _shares(answer: Release) -> list[tuple[float, float, float]]:
     import numpy as np
 
-    whole = 1.0 if answer.query.kind == "frequencies" else float(answer.points)
-    low, high = answer.interval()
-    ends = (np.clip(np.ravel(part) / whole, 0, 1) for part in (low, high))
-    rows = zip(np.ravel(answer.value) / whole, *ends, strict=True)
-    return [(float(at), float(a), float(b)) for at, a, b in rows]
+    total = 1.0 if answer.query.kind == "frequencies" else float(answer.points)
+    ends = (np.clip(np.ravel(end) / total, 0, 1) for end in answer.interval())
+    rows = zip(np.ravel(answer.value) / total, *ends, strict=True)
+    return [(float(value), float(low), float(high)) for value, low, high in rows]
 
 
 def leakage_chart(runs: Sequence[Any], total: float, budget: float) -> LineChart:
-    """Draw what each time point leaks, beside the total and the budget."""
+    """Return the chart of the leakage of each time point, with the total and the budget."""
     import numpy as np
 
-    first, last, told = zip(*((one.first, one.last, one.epsilon) for one in runs), strict=True)
-    profile = LeakageProfile(np.array(first), np.array(last), np.array(told))
+    columns = zip(*((run.first, run.last, run.epsilon) for run in runs), strict=True)
+    profile = LeakageProfile(*map(np.array, columns))
     return profile.chart_beside(total, budget)
 
 
 def sizes_chart(sizes: Mapping[str, int], k: int) -> BarChart:
-    """Draw how many groups of a published table have how many records, many sizes as ranges."""
+    """Return the chart of a published table's group sizes, binned if there are many."""
     counts = {int(size): number for size, number in sizes.items()}
     low, high = min(counts), max(counts)
-    width = 1 if len(counts) <= _MOST_BARS else -(-(high - low + 1) // _MOST_BARS)
+    width = 1 if len(counts) <= _MAX_BARS else -(-(high - low + 1) // _MAX_BARS)
     bars: dict[str, float] = {}
     for size in sorted(counts):
         first = low + (size - low) // width * width
@@ -241,14 +261,14 @@ def sizes_chart(sizes: Mapping[str, int], k: int) -> BarChart:
         bars[name] = bars.get(name, 0.0) + counts[size]
     return BarChart(
         "Sizes of the published groups",
-        f"How many groups hold so many records; none may hold fewer than {k}.",
+        f"The number of groups of each size; the rules require at least {k} records.",
         "groups",
         tuple((f"{name} records", number) for name, number in bars.items()),
     )
 
 
 def gauge(name: str, budget: float, left: float, price: float = 0.0, patches: int = 20) -> Html:
-    """Draw what is left of a budget as a strip of patches, and what a price would take of it.
+    """Return a strip of patches for the rest of a budget, with the part that a price would take.
 
     >>> 'aria-label="Budget of a: 0.5 of 2 left."' in gauge("a", 2, 0.5).text
     True
@@ -256,24 +276,24 @@ def gauge(name: str, budget: float, left: float, price: float = 0.0, patches: in
     share = min(1.0, max(0.0, left / budget)) if budget > 0 else 0.0
     after = max(0.0, left - price) / budget if budget > 0 else 0.0
     kind = "low" if after < _LOW else "left"
-    drawn = [
+    patches_drawn = [
         f'<rect class="hole" x="{_STEP * i:.1f}" y="1" width="{_SIZE}" height="{_SIZE}" rx="2"/>'
         for i in range(patches)
     ]
-    drawn += _filled(kind, 0.0, min(after, share) * patches)
+    patches_drawn += _filled(kind, 0.0, min(after, share) * patches)
     if price > 0:
-        drawn += _filled("price", min(after, share) * patches, share * patches)
-    said = f"Budget of {name}: {left:.4g} of {budget:.4g} left."
+        patches_drawn += _filled("price", min(after, share) * patches, share * patches)
+    label = f"Budget of {name}: {left:.4g} of {budget:.4g} left."
     if price > 0:
-        said += f" The question takes {price:.4g}."
+        label += f" The question takes {price:.4g}."
     return Html(
         f'<svg class="gauge" viewBox="0 0 {_STEP * patches - 2:.0f} 16" role="img" '
-        f'aria-label="{html.escape(said)}">{"".join(drawn)}</svg>'
+        f'aria-label="{html.escape(label)}">{"".join(patches_drawn)}</svg>'
     )
 
 
 def _filled(kind: str, first: float, last: float) -> Iterator[str]:
-    """Draw patches from one place to another, the first and the last in part."""
+    """Yield patches from one position to another, the first and the last in part."""
     for i in range(int(first), int(last) + 1):
         low, high = max(first, i), min(last, i + 1)
         if high - low > 1e-9:

@@ -1,4 +1,4 @@
-"""Which page is at which address."""
+"""The table of the dashboard's pages by address, and the routes for sign-in and assets."""
 
 from __future__ import annotations
 
@@ -21,33 +21,40 @@ from quiltwork.service.dashboard.pages import table_pages as tables
 from quiltwork.service.dashboard.rendering import HEADERS, assets, render
 from quiltwork.service.dashboard.web import (
     Page,
-    PageFace,
+    PageAdapter,
     PageRequest,
     PageView,
     download,
     form_action,
     hidden_field,
     own_form,
-    refusal,
+    refusal_response,
 )
 from quiltwork.service.pipeline import Endpoint, Metrics, endpoint
 from quiltwork.service.problems import Problem, not_found
 from quiltwork.service.routes import Feature, Service
 
 FEATURE = Feature(sessions.SCHEMA)
-_SIGN_IN = 10_000
-"""Bytes of a form that anybody may send."""
+_MAX_SIGN_IN = 10_000
+"""Bytes of a form that is accepted before sign-in."""
 
 _DATASET, _TABLE = "/datasets/{dataset}", "/tables/{table}"
 _BOARD = "/leaderboards/{holdout}"
-_RELEASE = "/datasets/{made.dataset}/releases/{made.number}"
+_RELEASE = "/datasets/{result.dataset}/releases/{result.number}"
 
 
 def _form(
-    of: str, at: str, work: Any, told: str, *page: Any, to: str | None = None, **rest: Any
+    page_path: str,
+    suffix: str,
+    work: Any,
+    flash: str,
+    *page: Any,
+    to: str | None = None,
+    **options: Any,
 ) -> tuple[str, str, Page]:
-    """Return the address of a form on a page, and what it does, then back to that page or `to`."""
-    return "POST", f"{of}{at}", form_action(work, of if to is None else to, told, *page, **rest)
+    """Return the entry of a form, which then leads back to its page or to `to`."""
+    target = page_path if to is None else to
+    return "POST", f"{page_path}{suffix}", form_action(work, target, flash, *page, **options)
 
 
 _PAGES: tuple[tuple[str, str, Page], ...] = (
@@ -59,7 +66,7 @@ _PAGES: tuple[tuple[str, str, Page], ...] = (
         datasets.register,
         "registered",
         datasets.new,
-        to="/datasets/{made.name}",
+        to="/datasets/{result.name}",
     ),
     ("GET", "/datasets/{dataset}", datasets.dataset),
     _form(_DATASET, "/rows", "add_rows", "added", datasets.dataset, file="rows"),
@@ -82,7 +89,7 @@ _PAGES: tuple[tuple[str, str, Page], ...] = (
     ("POST", "/members/{member}/tokens", members.issue),
     _form("/members/{member}", "/tokens/{token}/revoke", "revoke_token", "revoked"),
     ("GET", "/tables", tables.tables),
-    _form("/tables", "", tables.make, "created", tables.tables, to="/tables/{made.name}"),
+    _form("/tables", "", tables.make, "created", tables.tables, to="/tables/{result.name}"),
     ("GET", "/tables/{table}", tables.table),
     _form(_TABLE, "/access", "admit_to_table", "shared", tables.table, path="member"),
     _form(_TABLE, "/access/{member}/remove", "dismiss_from_table", "shared", tables.table),
@@ -92,7 +99,7 @@ _PAGES: tuple[tuple[str, str, Page], ...] = (
     ("GET", "/leaderboards", boards.boards),
     _form(
         *("/leaderboards", "", boards.register, "created", boards.boards),
-        to="/leaderboards/{made.name}",
+        to="/leaderboards/{result.name}",
     ),
     ("GET", "/leaderboards/{holdout}", boards.board),
     _form(_BOARD, "/tables", boards.give, "created", boards.board),
@@ -112,77 +119,78 @@ _PAGES: tuple[tuple[str, str, Page], ...] = (
 
 
 def routes(service: Service, metrics: Metrics) -> tuple[BaseRoute, ...]:
-    """Return everything that a browser asks for, outside the API."""
+    """Return the routes for browsers, outside the API."""
 
-    def shown(path: str, page: Page) -> Endpoint:
-        return endpoint(service, PageFace(service, path, page), metrics)
+    def page_endpoint(path: str, page: Page) -> Endpoint:
+        return endpoint(service, PageAdapter(service, path, page), metrics)
 
     return (
         Route("/assets/{name}", _asset),
         Route("/sign-in", _sign_in, methods=["GET", "POST"]),
         Route("/sign-out", _sign_out, methods=["POST"]),
-        *(Route(path, shown(path, page), methods=[method]) for method, path, page in _PAGES),
-        _Elsewhere("/{rest:path}", shown("elsewhere", _nowhere)),
+        *(Route(path, page_endpoint(path, page), methods=[verb]) for verb, path, page in _PAGES),
+        _UnknownPage("/{rest:path}", page_endpoint("elsewhere", _not_found)),
     )
 
 
-class _Elsewhere(Route):
-    """Whatever a browser asks for that is nowhere; what is asked of the API is not ours."""
+class _UnknownPage(Route):
+    """Any other address that a browser requests, so that it gets a page; the API answers itself."""
 
     def matches(self, scope: Scope) -> tuple[Match, Scope]:
-        """Match what a browser gets, outside the API."""
+        """Match requests for HTML outside the API."""
         if scope["type"] != "http" or scope["path"].startswith("/v1"):
             return Match.NONE, {}
         accepts = Headers(scope=scope).get("accept", "")
         return super().matches(scope) if "text/html" in accepts else (Match.NONE, {})
 
 
-def _nowhere(_: PageRequest) -> PageView:
+def _not_found(_: PageRequest) -> PageView:
     raise not_found()
 
 
 async def _asset(request: Request) -> Response:
-    found = assets().get(request.path_params["name"])
-    if found is None:
+    asset = assets().get(request.path_params["name"])
+    if asset is None:
         return Response(status_code=404, headers=HEADERS)
-    kept = {"Cache-Control": "public, max-age=31536000, immutable"}
-    return Response(found.content, headers=HEADERS | kept, media_type=found.media_type)
+    # The address holds the content's version, so browsers may cache it for ever.
+    caching = {"Cache-Control": "public, max-age=31536000, immutable"}
+    return Response(asset.content, headers=HEADERS | caching, media_type=asset.media_type)
 
 
 async def _sign_in(request: Request) -> Response:
     service: Any = request.app.state.service
-    visit, wrong = sessions.cookie_of(request, sessions.VISIT), False
+    pre_session, wrong = sessions.cookie_of(request, sessions.PRE_SESSION), False
     if request.method == "POST":
         try:
-            form, _ = await own_form(request, visit, _SIGN_IN)
+            form, _ = await own_form(request, pre_session, _MAX_SIGN_IN)
         except Problem as problem:
-            return refusal(request, problem)
+            return refusal_response(request, problem)
         cookie = await run_sync(sessions.begin, service, form.get("token", "").strip())
         if cookie is not None:
-            done = RedirectResponse("/", 303, headers=HEADERS)
-            sessions.set_cookie(request, done, cookie)
-            return done
+            redirect = RedirectResponse("/", 303, headers=HEADERS)
+            sessions.set_cookie(request, redirect, cookie)
+            return redirect
         wrong = True
-    visit = visit or secrets.token_hex(32)
+    pre_session = pre_session or secrets.token_hex(32)
     values = {
         "heading": "Sign in",
         "who": None,
         "flash": None,
         "wrong": wrong,
-        "csrf": hidden_field(visit),
+        "csrf": hidden_field(pre_session),
     }
     page = HTMLResponse(render("sign_in.html", values), 401 if wrong else 200, headers=HEADERS)
-    sessions.set_cookie(request, page, visit, sessions.VISIT)
+    sessions.set_cookie(request, page, pre_session, sessions.PRE_SESSION)
     return page
 
 
 async def _sign_out(request: Request) -> Response:
     cookie = sessions.cookie_of(request)
     try:
-        await own_form(request, cookie, _SIGN_IN)
+        await own_form(request, cookie, _MAX_SIGN_IN)
     except Problem as problem:
-        return refusal(request, problem)
+        return refusal_response(request, problem)
     await run_sync(sessions.end, request.app.state.service, cookie)
-    done = RedirectResponse("/sign-in", 303, headers=HEADERS)
-    sessions.set_cookie(request, done, "")
-    return done
+    redirect = RedirectResponse("/sign-in", 303, headers=HEADERS)
+    sessions.set_cookie(request, redirect, "")
+    return redirect

@@ -1,9 +1,9 @@
-"""Browser sessions: a cookie of 256 random bits, kept as its hash, that stands for a token.
+"""Browser sessions: a random cookie of 256 bits, stored as its hash, that stands for a token.
 
-Signing in with a token makes one; signing out, half a day, or the end of the token ends it. The
-cookie is HttpOnly and SameSite=Strict, and opens pages only: the API knows no cookies, so nothing
-that another site makes a browser send can do anything there. Every form carries a value that only
-who can read the cookie can compute.
+Signing in with a token starts a session; signing out, twelve hours, or the token's end closes it.
+The cookie is HttpOnly and SameSite=Strict and is good for pages only: the API ignores cookies, so
+no request that another site makes a browser send has any effect there. Every form carries a value
+derived from the cookie (CSRF token).
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from quiltwork.service.storage import Schema, TableOf, Transaction
 
 @dataclass(frozen=True)
 class StoredSession:
-    """A session by the hash of its cookie, and the token, or the proxy's user, it stands for."""
+    """A session by the hash of its cookie, with its token or the member that a proxy signed in."""
 
     hash: str
     token: str
@@ -36,27 +36,27 @@ class StoredSession:
 
 _SESSIONS = TableOf("curator_sessions", StoredSession, "hash")
 SCHEMA = Schema("dashboard", (_SESSIONS,))
-SESSION, VISIT = "quiltwork_session", "quiltwork_visit"
-"""Names of cookies; a visit is of a browser without a session, for the form to sign in."""
-_HOURS = {SESSION: 12, VISIT: 1}
+SESSION, PRE_SESSION = "quiltwork_session", "quiltwork_visit"
+"""Names of cookies; the second protects the sign-in form of a browser without a session."""
+_HOURS = {SESSION: 12, PRE_SESSION: 1}
 
 
 def begin(service: Service, secret: str) -> str | None:
-    """Return the cookie of a new session of whoever has this token; None if nobody has."""
+    """Start a session for a token and return its cookie; None if the token is not valid."""
     caller = authenticated(service, secret)
     if caller is None:
         return None
-    return _begun(service, caller.token, "", caller.member, f"by token {caller.token}")
+    return _start(service, caller.token, "", caller.member, f"by token {caller.token}")
 
 
 def begin_as(service: Service, user: str) -> str:
-    """Return the cookie of a new session of whom a proxy signed in; "" for who is no member."""
+    """Start a session for a user signed in by the proxy; "" if she is not a member."""
     if member_of(service, user) is None:
         return ""
-    return _begun(service, "", user, user, "at the proxy")
+    return _start(service, "", user, user, "at the proxy")
 
 
-def _begun(service: Service, token: str, member: str, who: str, how: str) -> str:
+def _start(service: Service, token: str, member: str, who: str, how: str) -> str:
     cookie, at = secrets.token_hex(32), now()
     expires = (datetime.now(UTC) + timedelta(hours=_HOURS[SESSION])).isoformat(timespec="seconds")
 
@@ -70,43 +70,43 @@ def _begun(service: Service, token: str, member: str, who: str, how: str) -> str
 
 
 def caller_with(service: Service, cookie: str, user: str = "") -> Caller | None:
-    """Return who has this session; None once it, its token or its member's time has ended.
+    """Return the caller of a session; None once the session, its token or its member has expired.
 
-    A session that a proxy began is good only while the proxy says of every request that it is its
-    `user`'s: signing out there ends it here, and a stolen cookie alone opens nothing.
+    A session started by a proxy is valid only for requests on which the proxy names the same
+    `user`: signing out at the proxy ends it, and a stolen cookie alone is useless.
     """
 
     def work(t: Transaction) -> Caller | None:
-        found = _SESSIONS.one(t, hash=hashed(cookie)) if cookie else None
-        if found is None or found.expires <= now():
+        session = _SESSIONS.find(t, hash=hashed(cookie)) if cookie else None
+        if session is None or session.expires <= now():
             return None
-        if found.token:
-            return caller_by(service, "id", found.token)
-        member = member_of(service, found.member) if found.member == user else None
+        if session.token:
+            return caller_by(service, "id", session.token)
+        member = member_of(service, session.member) if session.member == user else None
         return None if member is None else Caller(user, member.role, f"at the proxy: {user}")
 
     return service.read(work)
 
 
 def end(service: Service, cookie: str) -> None:
-    """Forget a session."""
+    """Delete a session."""
     service.write(lambda t: _SESSIONS.delete(t, hash=hashed(cookie)))
 
 
 def form_value(cookie: str) -> str:
-    """Return what a form must carry to come from a page that this cookie was shown."""
+    """Return the CSRF token of forms on pages shown to this cookie."""
     return hmac.new(cookie.encode(), b"form", hashlib.sha256).hexdigest()
 
 
 def cookie_of(request: Request, name: str = SESSION) -> str:
-    """Return a cookie, "" without one."""
-    return request.cookies.get(_named(request, name), "")
+    """Return the value of a cookie, "" without one."""
+    return request.cookies.get(_cookie_name(request, name), "")
 
 
 def set_cookie(request: Request, response: Response, value: str, name: str = SESSION) -> None:
-    """Give the browser a session or a visit, or take it away if the value is empty."""
+    """Set a cookie on a response; an empty value deletes it."""
     response.set_cookie(
-        _named(request, name),
+        _cookie_name(request, name),
         value,
         max_age=_HOURS[name] * 3600 if value else 0,
         path="/",
@@ -116,6 +116,6 @@ def set_cookie(request: Request, response: Response, value: str, name: str = SES
     )
 
 
-def _named(request: Request, name: str) -> str:
-    """With TLS, a prefix by which the browser refuses cookies that another host has set."""
+def _cookie_name(request: Request, name: str) -> str:
+    """Return the name of a cookie; with TLS its prefix keeps subdomains from setting it."""
     return f"__Host-{name}" if request.url.scheme == "https" else name

@@ -1,8 +1,8 @@
-"""From a browser's request to a page: session, form, right, template, headers.
+"""From a browser's request to a page: session, form, rights, template, headers.
 
-A page is an ordinary function from a `PageRequest` to a `PageView` or a response. It asks the
-curator by the names of the API's routes (`PageRequest.ask`), through the same table of rights, so
-that no page shows or does what the API would refuse.
+A page is an ordinary function from a `PageRequest` to a `PageView` or a response. It calls routes
+of the API by name (`PageRequest.api`), under the same table of rights, so no page can show or do
+what the API would refuse.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ from quiltwork.service.uploads import MEDIA_TYPES
 
 _FORM_FIELD = "form"
 _FILES = "multipart/form-data"
-_PIECE = 1 << 20
-_SIGN_IN = "Sign in to see pages; the API takes a token."
-_MOST_FIELDS = 500
-_MOST_FILES = 4
+_CHUNK = 1 << 20
+_SIGN_IN = "Sign in to see this page. The API takes a token instead."
+_MAX_FIELDS = 500
+_MAX_FILES = 4
 _MENU = (
     ("Overview", "/", "dataset.list"),
     ("Tables", "/tables", "table.list"),
@@ -48,32 +48,31 @@ _MENU = (
     ("Audit log", "/log", "log.read"),
 )
 FLASH = {
-    "asked": "The answer is below. What it cost has been taken from the budget.",
+    "asked": "The answer is below. Its cost was debited from the budget.",
     "registered": "The dataset is registered. Nothing has been spent yet.",
-    "added": "The rows have arrived.",
+    "added": "The rows were added.",
     "shared": "Access was changed.",
-    "retired": "The dataset is retired: nothing more is granted, the ledger stays.",
-    "deleted": "The rows are deleted. The ledger and the log stay.",
-    "revoked": "The token is revoked, at once.",
-    "removed": "The member is removed, with all tokens.",
-    "cancelled": "It is cancelled.",
-    "submitted": "Your rows have arrived; only you can replace or delete them.",
-    "created": "It is made.",
-    "queued": "It is queued, and published by a process of its own.",
+    "retired": "The dataset is retired: nothing more is released. The ledger stays.",
+    "deleted": "The rows were deleted. The ledger and the log stay.",
+    "revoked": "The token was revoked at once.",
+    "removed": "The member was removed, with all tokens.",
+    "cancelled": "The job was cancelled.",
+    "submitted": "Your rows were stored. Only you can replace or delete them.",
+    "created": "Created.",
+    "queued": "The publication is queued. A separate process will run it.",
     "scored": "Your predictions were scored.",
-    "named": "The submission is named for the end; until then you may name another.",
+    "named": "The submission is chosen for the end. You can choose another until then.",
     "ended": "The competition has ended.",
 }
-"""What a page says after something was done, by the word in its address."""
+"""Messages shown after an action, by the word in the page's address."""
 
 
 @dataclass(frozen=True)
 class PageRequest:
-    """One request of somebody who has signed in.
+    """A request from a signed-in browser.
 
-    `here` is the path of the page, `files` what was chosen to be uploaded, by the name of its
-    field; `fragment` asks for the part that changes only, `address` is the curator's, as the
-    browser names it.
+    `here` is the path of the page, `files` holds uploads by form field, `fragment` asks for only
+    the part of the page that changes, `address` is the curator's address as the browser sees it.
     """
 
     service: Service
@@ -88,48 +87,50 @@ class PageRequest:
     address: str = ""
 
     def may(self, action: str) -> bool:
-        """Whether the caller may do something at all."""
+        """Whether the caller may do an action on some object."""
         return scope(self.caller, action) is not None
 
-    def must(self, action: str) -> None:
-        """Refuse a page that only serves an action to those who may not do it."""
+    def require(self, action: str) -> None:
+        """Refuse the page with 403 if the caller may not do an action."""
         if not self.may(action):
             raise Problem(403, "forbidden", f"Your role or your token does not allow {action}.")
 
-    def ask(
+    def api(
         self,
         name: str,
         path: Mapping[str, str] | None = None,
         body: Mapping[str, Any] | None = None,
         **rest: Any,
     ) -> Any:
-        """Do what a route of the API does, as the caller, and return its struct."""
-        return self.service.ask(self.caller, name, path, body, **rest)
+        """Call a route of the API as the caller, and return its struct."""
+        return self.service.call(self.caller, name, path, body, **rest)
 
-    def send(self, name: str, path: Mapping[str, str], field: str, **rest: Any) -> Any:
-        """Do what a route that takes an upload does, with the file that was chosen in a field."""
+    def upload(self, name: str, path: Mapping[str, str], field: str, **rest: Any) -> Any:
+        """Call a route that takes an upload, with the file of a form field."""
         chosen = self.files.get(field)
         suffix = Path(chosen.filename or "").suffix.lower() if chosen else ""
         if chosen is None or suffix not in MEDIA_TYPES.values():
-            raise Problem(422, "invalid-input", "Choose a file that ends with .csv or .parquet.")
-        parts = iter(lambda: chosen.file.read(_PIECE), b"")
-        return self.ask(name, path, parts=parts, suffix=suffix, **rest)
+            raise Problem(
+                422, "invalid-input", "Choose a file whose name ends with .csv or .parquet."
+            )
+        parts = iter(lambda: chosen.file.read(_CHUNK), b"")
+        return self.api(name, path, parts=parts, suffix=suffix, **rest)
 
-    def everything(self, name: str, path: Mapping[str, str] | None = None) -> list[Any]:
-        """Return all items of a list, page after page."""
-        page = self.ask(name, path, query={"limit": 100})
-        found = list(page.items)
+    def list_all(self, name: str, path: Mapping[str, str] | None = None) -> list[Any]:
+        """Return all items of a list route, fetching every page of it."""
+        page = self.api(name, path, query={"limit": 100})
+        items = list(page.items)
         while page.next is not None:
-            page = self.ask(name, path, query={"limit": 100, "after": page.next})
-            found += page.items
-        return found
+            page = self.api(name, path, query={"limit": 100, "after": page.next})
+            items += page.items
+        return items
 
 
 @dataclass(frozen=True)
 class PageView:
-    """A page: its template and what it is filled with; `part` is the template of what changes.
+    """A page: a template and its values; `part` is the template of the part that changes.
 
-    If something was `refused`, that is among the values, and tells the status.
+    A refusal is the value `refused`; its status becomes the response's.
     """
 
     template: str
@@ -138,7 +139,7 @@ class PageView:
 
     @property
     def status(self) -> int:
-        """The status of the answer."""
+        """The HTTP status of the response."""
         refused = self.values.get("refused")
         return 200 if refused is None else int(refused.status)
 
@@ -147,19 +148,19 @@ Page: TypeAlias = Callable[[PageRequest], PageView | Response]
 
 
 @dataclass(frozen=True)
-class PageFace:
-    """Pages at one path: a cookie says who asks, a form is the body, a refusal is a page."""
+class PageAdapter:
+    """The page at one path: authenticated by a cookie, with forms as bodies, refused by a page."""
 
     service: Service
     path: str
     page: Page
 
-    def named(self, request: Request) -> tuple[str, str]:
-        """Name all pages alike, but for their paths."""
+    def label(self, request: Request) -> tuple[str, str]:
+        """Return one name for all pages, and the page's path."""
         return "page", self.path
 
-    async def enter(self, request: Request) -> tuple[str, bool]:
-        """Find whose session it is; whoever has none is sent to sign in."""
+    async def admit(self, request: Request) -> tuple[str, bool]:
+        """Find the caller of the session; without one the browser is sent to sign in."""
         request.state.cookie = cookie = sessions.cookie_of(request)
         user = request.scope.get(PROXY_USER, "")
         if not cookie and user and _wants_page(request):
@@ -171,10 +172,10 @@ class PageFace:
         request.state.caller = caller
         return caller.token, media_type_of(request) == _FILES
 
-    async def work(self, request: Request) -> Work:
-        """Read the form, and return what shows the page."""
+    async def prepare(self, request: Request) -> Work:
+        """Read the form; the work renders the page."""
         limits, cookie = self.service.settings.limits, request.state.cookie
-        visit = PageRequest(
+        page_request = PageRequest(
             self.service,
             request.state.caller,
             request.url.path,
@@ -187,68 +188,69 @@ class PageFace:
         )
 
         def work() -> Response:
-            response = _answered(self.page, visit)
+            response = _rendered(self.page, page_request)
             if getattr(request.state, "fresh", False):
                 sessions.set_cookie(request, response, cookie)
             return response
 
         return work
 
-    def refused(self, request: Request, problem: Problem) -> Response:
-        """Show it as a page to browsers, and as JSON to others."""
+    def refusal(self, request: Request, problem: Problem) -> Response:
+        """Return the problem as a page for browsers, as JSON for others."""
         return (
             _must_sign_in(request)
             if problem.kind == "unauthenticated"
-            else refusal(request, problem)
+            else refusal_response(request, problem)
         )
 
 
-def _answered(page: Page, visit: PageRequest) -> Response:
+def _rendered(page: Page, request: PageRequest) -> Response:
     try:
-        found, refused = attempted(lambda: page(visit))
+        result, refused = try_or_problem(lambda: page(request))
     finally:
-        for chosen in visit.files.values():
+        for chosen in request.files.values():
             chosen.file.close()
-    if isinstance(found, Response):
-        return found
-    shown = found if refused is None else problem_page(refused)
-    template = shown.part if visit.fragment and shown.part else shown.template
-    values = {**_frame(visit), **shown.values}
-    return HTMLResponse(render(template, values), shown.status, headers=HEADERS)
+    if isinstance(result, Response):
+        return result
+    view = result if refused is None else problem_page(refused)
+    template = view.part if request.fragment and view.part else view.template
+    values = {**_frame(request), **view.values}
+    return HTMLResponse(render(template, values), view.status, headers=HEADERS)
 
 
 def problem_page(problem: Problem) -> PageView:
-    """Return the page that says what was refused."""
+    """Return the page that states a refusal."""
     return PageView("problem.html", {"heading": problem.details().title, "refused": problem})
 
 
-def _frame(visit: PageRequest) -> dict[str, Any]:
-    caller = visit.caller
+def _frame(request: PageRequest) -> dict[str, Any]:
+    """Return the values of the frame around every page: menu, caller, message."""
+    caller = request.caller
     menu = [
         {
             "name": name,
             "href": at,
-            "here": visit.here == at or visit.here.startswith(f"{at}/"),
+            "here": request.here == at or request.here.startswith(f"{at}/"),
         }
         for name, at, action in _MENU
-        if visit.may(action)
+        if request.may(action)
     ]
-    if not visit.may("member.list"):
+    if not request.may("member.list"):
         at = f"/members/{caller.member}"
-        menu.append({"name": "Your tokens", "href": at, "here": visit.here == at})
-    told = FLASH.get(visit.query.get("told", ""))
+        menu.append({"name": "Your tokens", "href": at, "here": request.here == at})
+    message = FLASH.get(request.query.get("flash", ""))
     return {
         "who": {"name": caller.member, "roles": caller.role, "role": caller.role},
         "menu": menu,
-        "csrf": hidden_field(visit.cookie),
-        "may": visit.may,
-        "address": visit.address,
-        "flash": {"kind": "good", "text": told} if told else None,
+        "csrf": hidden_field(request.cookie),
+        "may": request.may,
+        "address": request.address,
+        "flash": {"kind": "good", "text": message} if message else None,
     }
 
 
 def hidden_field(cookie: str) -> Markup:
-    """Return the hidden field that every form carries."""
+    """Return the hidden field that protects a form against cross-site requests."""
     return Markup('<input type="hidden" name="{}" value="{}">').format(
         _FORM_FIELD, sessions.form_value(cookie)
     )
@@ -257,62 +259,63 @@ def hidden_field(cookie: str) -> Markup:
 async def own_form(
     request: Request, cookie: str, document: int, upload: int = 0
 ) -> tuple[dict[str, str], dict[str, UploadFile]]:
-    """Read a form that a page of ours has shown to this browser: its fields, its files.
+    """Read a form that one of our pages showed to this browser: its fields and its files.
 
-    403 if it comes from elsewhere, 413 if its fields are larger than `document` or it is larger
-    than `upload` more, 400 if it is no form.
+    403 if it comes from another site, 413 if its fields exceed `document` bytes or its files
+    `upload` bytes more, 400 if it is malformed.
     """
     if request.method != "POST":
         return {}, {}
     _check_origin(request)
-    found = await _read_form(request, document, upload)
-    texts = {name: text for name, text in found.multi_items() if isinstance(text, str)}
-    files = {n: one for n, one in found.multi_items() if isinstance(one, UploadFile)}
-    chosen = {name: one for name, one in files.items() if one.filename}
-    sent, expected = texts.pop(_FORM_FIELD, ""), sessions.form_value(cookie)
-    own = bool(cookie) and hmac.compare_digest(expected.encode(), sent.encode())
-    for name, one in files.items():
+    form = await _parse_form(request, document, upload)
+    texts = {name: text for name, text in form.multi_items() if isinstance(text, str)}
+    files = {name: file for name, file in form.multi_items() if isinstance(file, UploadFile)}
+    chosen = {name: file for name, file in files.items() if file.filename}
+    actual, expected = texts.pop(_FORM_FIELD, ""), sessions.form_value(cookie)
+    own = bool(cookie) and hmac.compare_digest(expected.encode(), actual.encode())
+    for name, file in files.items():
         if not own or name not in chosen:
-            one.file.close()
+            file.file.close()
     if not own:
-        raise Problem(403, "forbidden", "This form is too old, or not ours; open the page again.")
+        raise Problem(
+            403, "forbidden", "The form has expired or comes from another site. Reload the page."
+        )
     lists = {name for name in texts if name.endswith("[]")}
     for name in lists:
-        texts[name] = "\n".join(str(one) for one in found.getlist(name))
+        texts[name] = "\n".join(str(value) for value in form.getlist(name))
     return texts, chosen
 
 
 def _check_origin(request: Request) -> None:
-    """Refuse what a page of another origin has sent, by what the browser says about it."""
-    origin = request.headers.get("origin")
-    here = request.headers.get("host", "")
-    elsewhere = origin is not None and origin.partition("://")[2] != here
-    if elsewhere or request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
-        raise Problem(403, "forbidden", "Forms of other sites are not taken.")
+    """Refuse forms of other origins, by the headers that browsers set."""
+    origin, host = request.headers.get("origin"), request.headers.get("host", "")
+    foreign = origin is not None and origin.partition("://")[2] != host
+    if foreign or request.headers.get("sec-fetch-site", "same-origin") != "same-origin":
+        raise Problem(403, "forbidden", "The form was sent by another site and was refused.")
 
 
-async def _read_form(request: Request, document: int, upload: int) -> FormData:
+async def _parse_form(request: Request, document: int, upload: int) -> FormData:
     kind, pause = media_type_of(request), request.app.state.service.settings.limits.pause
     try:
         if kind == _FILES and upload:
-            most = upload + document
+            max_bytes = upload + document
             parser = MultiPartParser(
                 request.headers,
-                limited_body(request.stream(), most, pause),
-                max_files=_MOST_FILES,
-                max_fields=_MOST_FIELDS,
+                limited_body(request.stream(), max_bytes, pause),
+                max_files=_MAX_FILES,
+                max_fields=_MAX_FIELDS,
                 max_part_size=document,
             )
-            parser.spool_max_size = most  # rows never touch the disk unencrypted
+            parser.spool_max_size = max_bytes  # in memory: rows never reach the disk unencrypted
             return await parser.parse()
         if kind == "application/x-www-form-urlencoded":
             parts = [part async for part in limited_body(request.stream(), document, pause)]
             text = b"".join(parts).decode()
-            fields = parse_qsl(text, keep_blank_values=True, max_num_fields=_MOST_FIELDS)
+            fields = parse_qsl(text, keep_blank_values=True, max_num_fields=_MAX_FIELDS)
             return FormData([*fields])
     except (MultiPartException, ValueError):
         raise Problem(400, "bad-request", "The form cannot be read.") from None
-    raise Problem(415, "unsupported-media", "Pages take forms.")
+    raise Problem(415, "unsupported-media", "Pages take HTML forms only.")
 
 
 def _must_sign_in(request: Request) -> Response:
@@ -328,17 +331,17 @@ def _wants_page(request: Request) -> bool:
     return "text/html" in request.headers.get("accept", "")
 
 
-def refusal(request: Request, problem: Problem) -> Response:
-    """Answer a request that reached no page: as a page to browsers, as JSON to others."""
+def refusal_response(request: Request, problem: Problem) -> Response:
+    """Return a problem without the frame of a session: a page for browsers, else JSON."""
     if not _wants_page(request):
         return problem_response(problem, HEADERS)
-    shown = problem_page(problem)
-    values = {"who": None, "flash": None, **shown.values}
-    return HTMLResponse(render(shown.template, values), shown.status, headers=HEADERS)
+    view = problem_page(problem)
+    values = {"who": None, "flash": None, **view.values}
+    return HTMLResponse(render(view.template, values), view.status, headers=HEADERS)
 
 
-def attempted(work: Callable[[], Any]) -> tuple[Any, Problem | None]:
-    """Do something of which a refusal is shown beside a form: what came of it, or the refusal."""
+def try_or_problem(work: Callable[[], Any]) -> tuple[Any, Problem | None]:
+    """Return the result of `work` and None, or None and the problem that it raised."""
     try:
         return work(), None
     except (Problem, QuiltworkError) as error:
@@ -348,7 +351,7 @@ def attempted(work: Callable[[], Any]) -> tuple[Any, Problem | None]:
 def form_action(
     work: str | Callable[[PageRequest], Any],
     address: str,
-    told: str,
+    flash: str,
     page: Callable[[PageRequest, Problem], PageView] = lambda _, refused: problem_page(refused),
     *,
     path: str = "",
@@ -356,79 +359,77 @@ def form_action(
     file: str = "",
     confirm: str = "",
 ) -> Page:
-    """Return what a form does: `work`, then to a page that says so; a refusal is shown on `page`.
+    """Return the handler of a form: do `work`, then redirect to `address` with a message.
 
-    What is said there is `told`, a word of `FLASH`.
-
-    `work` is a function, or a route of the API. The field `path` of the form belongs to its path,
-    those of `body` that are filled to its body, `file` is the field of an upload. Where `confirm`
-    names a parameter of the address, its value must have been typed. The page may be that of what
-    was `made`, in `address`.
+    `work` is a function, or the name of a route of the API. The form's field `path` goes into that
+    route's path, filled fields of `body` into its body, and `file` names the field of an upload.
+    With `confirm` the value of that path parameter must have been typed. `address` may use the
+    result as `result`; the message is a word of `FLASH`. A refusal is shown on `page`.
     """
 
-    def ask(visit: PageRequest) -> Any:
-        form = {name: text.strip() for name, text in visit.form.items()}
-        if confirm and form.get("confirm") != visit.path[confirm]:
-            raise Problem(422, "invalid-input", f"Type the {confirm}'s name to delete.")
+    def submit(request: PageRequest) -> Any:
+        form = {name: text.strip() for name, text in request.form.items()}
+        if confirm and form.get("confirm") != request.path[confirm]:
+            raise Problem(422, "invalid-input", f"Type the name of the {confirm} to confirm.")
         if not isinstance(work, str):
-            return work(visit)
-        where = {**visit.path, path: form.get(path, "")} if path else visit.path
+            return work(request)
+        parameters = {**request.path, path: form.get(path, "")} if path else request.path
         if file:
-            return visit.send(work, where, file)
-        return visit.ask(work, where, {name: form[name] for name in body if form.get(name)})
+            return request.upload(work, parameters, file)
+        return request.api(work, parameters, {name: form[name] for name in body if form.get(name)})
 
-    def answer(visit: PageRequest) -> PageView | Response:
-        made, refused = attempted(lambda: ask(visit))
+    def handle(request: PageRequest) -> PageView | Response:
+        result, refused = try_or_problem(lambda: submit(request))
         if refused is not None:
-            return page(visit, refused)
-        to = f"{address.format(**visit.path, made=made)}?told={told}"
+            return page(request, refused)
+        to = f"{address.format(**request.path, result=result)}?flash={flash}"
         return RedirectResponse(to, 303, headers=HEADERS)
 
-    return answer
+    return handle
 
 
 def download(route: str) -> Page:
-    """Return what sends the file that a route of the API tells."""
+    """Return a page that sends the file that a route of the API returns."""
 
-    def answer(visit: PageRequest) -> Response:
-        found = visit.ask(route, visit.path)
-        named = {"Content-Disposition": f'attachment; filename="{found.name}.csv"'}
+    def send(request: PageRequest) -> Response:
+        file = request.api(route, request.path)
+        disposition = {"Content-Disposition": f'attachment; filename="{file.name}.csv"'}
         kind = "text/csv; charset=utf-8"
-        return Response(found.content, headers=HEADERS | named, media_type=kind)
+        return Response(file.content, headers=HEADERS | disposition, media_type=kind)
 
-    return answer
+    return send
 
 
-def whole_number(text: str, what: str) -> int:
-    """Read a whole number of a form or an address."""
+def parse_whole_number(text: str, field: str) -> int:
+    """Return the whole number in a form field or an address; 422 for anything else."""
     if not text.isascii() or not text.isdigit() or len(text) > 15:
-        raise Problem(422, "invalid-input", f"{what} is a whole number.")
+        raise Problem(422, "invalid-input", f"{field} must be a whole number.")
     return int(text)
 
 
-def sent(visit: PageRequest, usual: Mapping[str, str], *numbers: str) -> dict[str, Any]:
-    """Return what was filled in of a form, as it usually is where a field is missing.
-
-    Those of `numbers` are whole numbers.
-    """
-    found = {name: text.strip() for name, text in filled(visit, usual).items() if text.strip()}
+def submitted(request: PageRequest, defaults: Mapping[str, str], *numbers: str) -> dict[str, Any]:
+    """Return the filled fields of a form, with those of `numbers` as whole numbers."""
+    values = form_values(request, defaults).items()
+    texts = {name: text.strip() for name, text in values if text.strip()}
     return {
-        name: whole_number(text, f"The field {name.replace('_', ' ')}") if name in numbers else text
-        for name, text in found.items()
+        name: parse_whole_number(text, f"The field {name.replace('_', ' ')}")
+        if name in numbers
+        else text
+        for name, text in texts.items()
     }
 
 
-def filled(visit: PageRequest, usual: Mapping[str, str]) -> dict[str, str]:
-    """Return the fields of a form: as they were sent, or as they usually are."""
-    return {name: visit.form.get(name, text) for name, text in usual.items()}
+def form_values(request: PageRequest, defaults: Mapping[str, str]) -> dict[str, str]:
+    """Return the fields of a form as they were sent, or else their defaults."""
+    return {name: request.form.get(name, text) for name, text in defaults.items()}
 
 
-def require_fields(visit: PageRequest, *names: str) -> None:
-    """Refuse a form that leaves out what it is about: nothing is spent on what is usual."""
-    if not {"key", *names} <= visit.form.keys():
-        raise Problem(422, "invalid-input", "The form is not whole; open the page again.")
+def require_fields(request: PageRequest, *names: str) -> None:
+    """Refuse an incomplete form, so that nothing is spent on default values."""
+    if not {"key", *names} <= request.form.keys():
+        raise Problem(422, "invalid-input", "The form is incomplete. Reload the page.")
 
 
 def fresh_key() -> str:
-    """Return a key for a form that spends: sent twice, it is answered once."""
+    """Return an idempotency key for a form that spends: sent twice, it is answered once."""
     return secrets.token_hex(16)

@@ -1,1 +1,1 @@
-"""The pages: functions from a visit to what is shown."""
+"""The pages: functions from a request to what is shown."""

@@ -1,4 +1,4 @@
-"""Leaderboards: holdouts that may be asked again and again, and who stands where."""
+"""The pages of leaderboards: the list, and one holdout with scores, standings and ranking."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from quiltwork.report import Estimate, IntervalChart
 from quiltwork.service.dashboard.web import (
     PageRequest,
     PageView,
-    filled,
+    form_values,
     fresh_key,
     require_fields,
-    sent,
+    submitted,
 )
 from quiltwork.service.holdouts import sides_of
 from quiltwork.service.problems import Problem
@@ -33,88 +33,89 @@ _NEW = {
 _ROUNDS = ("threshold", "noise")
 
 
-def boards(visit: PageRequest, refused: Problem | None = None) -> PageView:
-    """Show the holdouts that somebody may use, and a form for another."""
+def boards(request: PageRequest, refused: Problem | None = None) -> PageView:
+    """Show the holdouts that the caller may use, and a form to create one."""
     values = {
         "heading": "Leaderboards",
-        "boards": visit.everything("list_holdouts"),
-        "form": filled(visit, _NEW),
+        "boards": request.list_all("list_holdouts"),
+        "form": form_values(request, _NEW),
         "refused": refused,
     }
     return PageView("boards.html", values)
 
 
-def register(visit: PageRequest) -> Any:
-    """Register a holdout without tables."""
-    asked = sent(visit, _NEW, "budget", "attempts", "announcements")
-    others = _ROUNDS if asked.get("mode") != "rounds" else ("announcements",)
-    asked = {name: value for name, value in asked.items() if name not in others}
-    if "classes" in asked:
-        asked["classes"] = [one.strip() for one in asked["classes"].split(",") if one.strip()]
-    return visit.ask("register_holdout", None, asked)
+def register(request: PageRequest) -> Any:
+    """Register a holdout, still without its tables."""
+    spec = submitted(request, _NEW, "budget", "attempts", "announcements")
+    unused = _ROUNDS if spec.get("mode") != "rounds" else ("announcements",)
+    spec = {name: value for name, value in spec.items() if name not in unused}
+    if "classes" in spec:
+        labels = map(str.strip, spec["classes"].split(","))
+        spec["classes"] = [label for label in labels if label]
+    return request.api("register_holdout", None, spec)
 
 
-def board(visit: PageRequest, refused: Problem | None = None) -> PageView:
+def board(request: PageRequest, refused: Problem | None = None) -> PageView:
     """Show one holdout with its standings."""
-    found = visit.ask("show_holdout", visit.path)
-    scored = visit.may("holdout.standings")
-    standings = visit.ask("show_standings", visit.path).items if scored else []
-    rounds = found.mode == "rounds"
-    over = scored and found.state == "ended" and found.final_rows
-    ranking = visit.ask("show_ranking", visit.path) if over else None
+    holdout = request.api("show_holdout", request.path)
+    sees_scores = request.may("holdout.standings")
+    standings = request.api("show_standings", request.path).items if sees_scores else []
+    rounds = holdout.mode == "rounds"
+    has_ranking = sees_scores and holdout.state == "ended" and holdout.final_rows
+    ranking = request.api("show_ranking", request.path) if has_ranking else None
     values = {
-        "heading": found.name,
-        "one": found,
+        "heading": holdout.name,
+        "board": holdout,
         "standings": standings,
-        "scores": visit.ask("show_scores", visit.path).items if scored else [],
+        "scores": request.api("show_scores", request.path).items if sees_scores else [],
         "ladder": not rounds,
         "left": "round" if rounds else "submission",
-        "chart": _chart(standings, found),
+        "chart": _standings_chart(standings, holdout),
         "ranking": ranking,
         "final_chart": None if ranking is None else ranking.chart(),
         "key": fresh_key(),
         "refused": refused,
-        "mine": found.owner == visit.caller.member,
+        "mine": holdout.owner == request.caller.member,
     }
     return PageView("board.html", values)
 
 
-def give(visit: PageRequest) -> None:
-    """Give both tables, and open the holdout."""
-    for side in sides_of(visit.ask("show_holdout", visit.path).mode):
-        visit.send("give_side", {**visit.path, "side": side}, side)
-    visit.ask("open_holdout", visit.path)
+def give(request: PageRequest) -> None:
+    """Upload the tables and open the holdout."""
+    for side in sides_of(request.api("show_holdout", request.path).mode):
+        request.upload("give_side", {**request.path, "side": side}, side)
+    request.api("open_holdout", request.path)
 
 
-def ask(visit: PageRequest) -> None:
-    """Score the predictions of a file."""
-    require_fields(visit, "metric")
-    key, metric = visit.form["key"], {"metric": visit.form["metric"]}
-    visit.send("ask_holdout_by_file", visit.path, "predictions", query=metric, key=key)
+def ask(request: PageRequest) -> None:
+    """Score an uploaded file of predictions."""
+    require_fields(request, "metric")
+    key, metric = request.form["key"], {"metric": request.form["metric"]}
+    request.upload("ask_holdout_by_file", request.path, "predictions", query=metric, key=key)
 
 
-def choose(visit: PageRequest) -> None:
-    """Name the submission that is scored at the end."""
-    number = visit.form.get("number", "").strip()
+def choose(request: PageRequest) -> None:
+    """Choose the submission for the final ranking."""
+    number = request.form.get("number", "").strip()
     if not number.isascii() or not number.isdigit():
-        raise Problem(422, "invalid-input", "Give the number of a submission of yours.")
-    visit.ask("choose_submission", visit.path, {"number": int(number)})
+        raise Problem(422, "invalid-input", "Give the number of one of your submissions.")
+    request.api("choose_submission", request.path, {"number": int(number)})
 
 
-def _chart(standings: list[Any], board: Any) -> IntervalChart | None:
+def _standings_chart(standings: list[Any], board: Any) -> IntervalChart | None:
     metric = board.metrics[0]
-    shown = [one for one in standings if one.metric == metric and one.value is not None]
-    if not shown:
+    scores = [score for score in standings if score.metric == metric and score.value is not None]
+    if not scores:
         return None
-    told = (
-        "Every member's best answer. An answer from the training table is exact; one from the "
-        "holdout has noise, and uses up a round."
+    text = (
+        "Each member's best answer. Answers from the training table are exact; answers from the "
+        "holdout have noise and use up a round."
         if board.mode == "rounds"
-        else "What beat the best, rounded to steps."
+        else "Announced scores, rounded to steps."
     )
     return IntervalChart(
         metric.removeprefix("neg_").replace("_", " ").capitalize(),
-        f"{told} Lines are where the truth is.",
+        f"{text} Lines are intervals for the true score.",
         metric.replace("_", " "),
-        tuple(Estimate(one.member, one.value, one.low, one.high) for one in shown),
+        tuple(Estimate(score.member, score.value, score.low, score.high) for score in scores),
     )

@@ -1,21 +1,30 @@
-"""The overview, registering a dataset, and one dataset: what is left, leaked, released, to whom."""
+"""The pages of datasets: overview, registration, one dataset, one release."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections import Counter
 from typing import Any
 
 from quiltwork.exact import counted
-from quiltwork.service.dashboard.rendering import answer_chart, answer_of, leakage_chart, over_time
-from quiltwork.service.dashboard.web import PageRequest, PageView, filled, sent
+from quiltwork.service.dashboard.rendering import (
+    answer_chart,
+    answer_of,
+    leakage_chart,
+    moment,
+    number,
+    over_time,
+    window,
+)
+from quiltwork.service.dashboard.web import PageRequest, PageView, form_values, submitted
 from quiltwork.service.problems import Problem
 
 _LEADS = {
-    "owner": "What you have registered, and how much of each budget is left.",
-    "provider": "Where your rows belong. You see your own, and what is published.",
-    "analyst": "What you may ask about, and how much of each budget is left for everybody.",
-    "auditor": "Everything that is registered here, and what has been spent.",
+    "owner": "Your datasets, tables and leaderboards, with the budgets that are left.",
+    "provider": "The datasets and tables that you upload rows for.",
+    "analyst": "The datasets that you may ask about, with the budgets that are left.",
+    "auditor": "All datasets, tables and leaderboards, with their budgets.",
 }
 _NEW = {
     "name": "",
@@ -37,144 +46,175 @@ _WORDS = {
     "CyclicChain": ("a chain with a daily rhythm", "chains with a daily rhythm"),
     "DatedChain": ("a chain with a daily rhythm", "chains with a daily rhythm"),
 }
-_SHOWN = 2
-"""How many of the latest answers are drawn on the page of a dataset."""
+_CHARTS = 2
+"""How many of the latest answers have a chart on the page of a dataset."""
 
 
-def overview(visit: PageRequest) -> PageView:
-    """Show the datasets with their gauges."""
-    found = visit.everything("list_datasets")
+def overview(request: PageRequest) -> PageView:
+    """Show all datasets, tables and leaderboards of the caller."""
+    datasets = request.list_all("list_datasets")
     values = {
         "heading": "Overview",
-        "lead": _LEADS[visit.caller.role],
-        "datasets": found,
-        "summaries": {one.name: summary(one) for one in found},
-        "tables": visit.everything("list_tables") if visit.may("table.list") else [],
-        "boards": visit.everything("list_holdouts") if visit.may("holdout.list") else [],
+        "lead": _LEADS[request.caller.role],
+        "datasets": datasets,
+        "summaries": {dataset.name: summary(dataset) for dataset in datasets},
+        "tables": request.list_all("list_tables") if request.may("table.list") else [],
+        "boards": request.list_all("list_holdouts") if request.may("holdout.list") else [],
     }
     return PageView("overview.html", values)
 
 
-def summary(one: Any) -> str:
-    """Say in a line what a dataset is about."""
-    if one.kind == "counts":
-        return f"People by {', '.join(one.columns)}."
-    return f"{_moments(one)} in {counted(len(one.states), 'state')}."
+def summary(dataset: Any) -> str:
+    """Return a line that describes a dataset."""
+    if dataset.kind == "counts":
+        return f"People by {', '.join(dataset.columns)}."
+    return f"{_points(dataset)} in {counted(len(dataset.states), 'state')}."
 
 
-def _moments(one: Any) -> str:
-    """Say for how many moments there are data."""
-    return counted(one.length if one.arrived is None else one.arrived, "moment")
+def _points(dataset: Any) -> str:
+    """Return how many time points have data, with the noun."""
+    arrived = dataset.length if dataset.arrived is None else dataset.arrived
+    return counted(arrived, "time point")
 
 
-def new(visit: PageRequest, refused: Problem | None = None) -> PageView:
+def new(request: PageRequest, refused: Problem | None = None) -> PageView:
     """Show the form that registers a dataset."""
-    visit.must("dataset.create")
+    request.require("dataset.create")
     values = {
         "heading": "Register a dataset",
-        "form": filled(visit, _NEW),
+        "form": form_values(request, _NEW),
         "refused": refused,
     }
     return PageView("new.html", values)
 
 
-def register(visit: PageRequest) -> Any:
-    """Register a dataset as the form says."""
-    form = sent(visit, _NEW, "episode", "at_most")
-    asked = {name: form.get(name, "") for name in ("name", "budget", "text")}
+def register(request: PageRequest) -> Any:
+    """Register the dataset that a form describes."""
+    form = submitted(request, _NEW, "episode", "at_most")
+    common = {name: form.get(name, "") for name in ("name", "budget", "text")}
     kind = "counts" if form.get("kind") == "counts" else "series"
     about = {name: form[name] for name in _ABOUT[kind] if name in form}
     if kind == "counts":
         about["columns"] = _columns(form.get("columns", ""))
     else:
-        about["belief"] = _belief(visit)
-    return visit.ask("register_dataset", body={**asked, kind: about})
+        about["belief"] = _belief(request)
+    return request.api("register_dataset", body={**common, kind: about})
 
 
-def _belief(visit: PageRequest) -> dict[str, Any]:
-    file = visit.files.get("belief")
+def _belief(request: PageRequest) -> dict[str, Any]:
+    file = request.files.get("belief")
     if file is None:
-        raise Problem(422, "invalid-input", "Choose the file of a belief.")
+        raise Problem(
+            422, "invalid-input", "Choose the file of a belief, as written by quiltwork fit."
+        )
     try:
-        found = json.loads(file.file.read())
+        document = json.loads(file.file.read())
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
-        raise Problem(422, "invalid-input", "The belief is no JSON document of quiltwork fit.")
-    return found
+        document = None
+    if not isinstance(document, dict):
+        raise Problem(
+            422, "invalid-input", "The file is not a belief: quiltwork fit writes one as JSON."
+        )
+    return document
 
 
 def _columns(text: str) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = {}
-    for row in filter(None, map(str.strip, text.splitlines())):
-        name, colon, labels = row.partition(":")
-        if not colon or name.strip() in found:
+    columns: dict[str, list[str]] = {}
+    for line in filter(None, map(str.strip, text.splitlines())):
+        name, colon, labels = line.partition(":")
+        if not colon or name.strip() in columns:
             raise Problem(
                 422,
                 "invalid-input",
-                "Write each column once, in a line of its own: mode: walk, bicycle, bus.",
+                "Write each column once, on its own line, such as: mode: walk, bicycle, bus.",
             )
-        found[name.strip()] = [label.strip() for label in labels.split(",") if label.strip()]
-    return found
+        columns[name.strip()] = [label.strip() for label in labels.split(",") if label.strip()]
+    return columns
 
 
-def dataset(visit: PageRequest, refused: Problem | None = None) -> PageView:
+def dataset(request: PageRequest, refused: Problem | None = None) -> PageView:
     """Show everything about one dataset that the caller may see."""
-    name = {"dataset": visit.path["dataset"]}
-    found = visit.ask("show_dataset", name)
-    released = visit.everything("list_releases", name) if visit.may("release.read") else []
-    answers = [answer_of(one.document) for one in released]
-    latest = list(zip(released, answers, strict=True))[: -_SHOWN - 1 : -1]
-    told = found.kind == "series" and found.releases
-    runs = visit.ask("show_leakage", name).runs if told else []
+    name = {"dataset": request.path["dataset"]}
+    described = request.api("show_dataset", name)
+    released = request.list_all("list_releases", name) if request.may("release.read") else []
+    answers = [answer_of(record.document) for record in released]
+    latest = list(zip(released, answers, strict=True))[: -_CHARTS - 1 : -1]
+    has_leakage = described.kind == "series" and described.releases and not described.delta
+    runs = request.api("show_leakage", name).runs if has_leakage else []
     values = {
-        "heading": found.name,
-        "one": found,
-        "summary": found.text or summary(found),
-        "facts": _facts(found),
-        "leakage": leakage_chart(runs, found.spent, found.budget)
-        if runs and not found.delta
-        else None,
-        "latest": [(one, answer_chart(answer)) for one, answer in latest],
+        "heading": described.name,
+        "dataset": described,
+        "summary": described.text or summary(described),
+        "facts": _facts(described),
+        "leakage": leakage_chart(runs, described.spent, described.budget) if runs else None,
+        "latest": [(record, answer_chart(answer)) for record, answer in latest],
         "compared": over_time(answers),
         "releases": released[::-1],
-        "debits": visit.everything("show_ledger", name)[::-1] if visit.may("ledger.read") else [],
+        "debits": request.list_all("show_ledger", name)[::-1] if request.may("ledger.read") else [],
         "refused": refused,
-        "mine": found.owner == visit.caller.member,
+        "mine": described.owner == request.caller.member,
     }
     return PageView("dataset.html", values)
 
 
-def _facts(found: Any) -> dict[str, str]:
-    if found.kind == "counts":
-        cells = " · ".join(f"{name} ({len(of)})" for name, of in found.columns.items())
+def _facts(dataset: Any) -> dict[str, str]:
+    if dataset.kind == "counts":
+        cells = " · ".join(f"{name} ({len(of)})" for name, of in dataset.columns.items())
         return {"protects": "every person", "columns": cells}
-    secret = "every moment" if found.episode == 1 else f"every {found.episode} moments in a row"
-    series = f"{_moments(found)}, {counted(len(found.states), 'state')}"
+    single = dataset.episode == 1
+    secret = "every time point" if single else f"every {dataset.episode} time points in a row"
+    series = f"{_points(dataset)}, {counted(len(dataset.states), 'state')}"
     facts = {"protects": secret, "series": series}
-    if found.length > max(found.episode, found.length if found.arrived is None else found.arrived):
-        facts["budget covers"] = counted(found.length, "moment")
-    return {**facts, "against": _believed(found.beliefs)}
+    arrived = dataset.length if dataset.arrived is None else dataset.arrived
+    if dataset.length > max(dataset.episode, arrived):
+        facts["budget covers"] = counted(dataset.length, "time point")
+    return {**facts, "against": beliefs_in_words(dataset.beliefs)}
 
 
-def _believed(beliefs: list[str]) -> str:
-    """Name what an adversary believes in words.
+def beliefs_in_words(beliefs: list[str]) -> str:
+    """Return the kinds of beliefs in words.
 
-    >>> _believed(["MarkovChain(2 states)"]), _believed(["ChainBox(2)", "ChainBox(3)"])
-    ('a Markov chain', '2 boxes of chains')
+    >>> beliefs_in_words(["MarkovChain(2 states)"])
+    'a Markov chain'
+    >>> beliefs_in_words(["ChainBox(2)", "ChainBox(3)"])
+    '2 boxes of chains'
     """
-    kinds = Counter(one.partition("(")[0] for one in beliefs)
+    kinds = Counter(belief.partition("(")[0] for belief in beliefs)
     words = {kind: _WORDS.get(kind, (f"a {kind}", f"of {kind}")) for kind in kinds}
     return ", ".join(words[k][0] if n == 1 else f"{n} {words[k][1]}" for k, n in kinds.items())
 
 
-def release(visit: PageRequest) -> PageView:
-    """Show one answer with its error bars, and in words."""
-    found = visit.ask("show_release", visit.path)
+def _release_facts(record: Any) -> dict[str, str]:
+    """Return the facts shown above an answer: its level, also as odds, window and dates."""
+    level = f"ε = {number(record.epsilon)}"
+    facts = {"privacy level": level, "odds change by at most": odds_factor(record.epsilon)}
+    facts["protects"] = f"every {record.protects.replace('moment', 'time point')}"
+    if record.kind != "table":
+        facts["time points"] = window(record.query)
+    if period := record.document.get("period"):
+        start, end = (text.replace("T", " ").replace("+00:00", " UTC") for text in period)
+        facts["period"] = f"{start} to {end}"
+    return {**facts, "released": moment(record.at), "asked by": record.analyst or "–"}
+
+
+def odds_factor(epsilon: float) -> str:
+    """Return the factor by which an answer can change an adversary's odds about a secret.
+
+    >>> odds_factor(0.5), odds_factor(30)
+    ('a factor of 1.65', 'a factor of over 1,000')
+    """
+    factor = math.exp(min(epsilon, 100))
+    return f"a factor of {factor:.3g}" if factor < 1000 else "a factor of over 1,000"
+
+
+def release(request: PageRequest) -> PageView:
+    """Show one answer with its intervals, and in words."""
+    record = request.api("show_release", request.path)
     values = {
-        "heading": f"{found.kind.replace('_', ' ').capitalize()} of {found.dataset}",
-        "one": found,
-        "chart": answer_chart(answer_of(found.document)),
-        "rows": list(zip(found.cells, found.values, found.intervals or [], strict=False)),
+        "heading": f"{record.kind.replace('_', ' ').capitalize()} of {record.dataset}",
+        "release": record,
+        "facts": _release_facts(record),
+        "chart": answer_chart(answer_of(record.document)),
+        "rows": list(zip(record.cells, record.values, record.intervals or [], strict=False)),
     }
     return PageView("release.html", values)

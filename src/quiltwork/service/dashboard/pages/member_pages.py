@@ -1,4 +1,4 @@
-"""Members and their tokens, and the audit log."""
+"""The pages of members, their tokens, and the audit log."""
 
 from __future__ import annotations
 
@@ -6,28 +6,32 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from quiltwork.service.dashboard.web import PageRequest, PageView, attempted, whole_number
+from quiltwork.service.dashboard.web import (
+    PageRequest,
+    PageView,
+    parse_whole_number,
+    try_or_problem,
+)
 from quiltwork.service.problems import Problem
 
-_PAGE = 50
-"""Members on a page."""
+_PAGE_SIZE = 50
 _ROLES = {
-    "owner": "registers data, sets budgets, invites others",
+    "owner": "registers datasets, sets budgets, invites members",
     "provider": "uploads rows, never sees those of others",
-    "analyst": "asks, and sees what is released to her",
-    "auditor": "reads ledger and log, and verifies them",
+    "analyst": "asks questions and sees the released answers",
+    "auditor": "reads and verifies the ledger and the audit log",
 }
 
 
-def members(visit: PageRequest, refused: Problem | None = None) -> PageView:
-    """Show who was invited, a page at a time, and a form to invite somebody."""
-    after = visit.query.get("after", "")
-    page = {"limit": _PAGE, **({"after": after} if after else {})}
-    found = visit.ask("list_members", query=page)
+def members(request: PageRequest, refused: Problem | None = None) -> PageView:
+    """Show the invited members, a page at a time, and a form to invite another."""
+    after = request.query.get("after", "")
+    query = {"limit": _PAGE_SIZE, **({"after": after} if after else {})}
+    page = request.api("list_members", query=query)
     values = {
         "heading": "Members",
-        "members": found.items,
-        "next": found.next,
+        "members": page.items,
+        "next": page.next,
         "after": after,
         "roles": _ROLES,
         "refused": refused,
@@ -35,85 +39,86 @@ def members(visit: PageRequest, refused: Problem | None = None) -> PageView:
     return PageView("members.html", values)
 
 
-def invite(visit: PageRequest) -> PageView:
-    """Invite somebody and show her first token, once."""
-    name = visit.form.get("name", "").strip()
-    asked = {"name": name, "role": visit.form.get("role", "")}
-    _, refused = attempted(lambda: visit.ask("invite_member", body=asked))
+def invite(request: PageRequest) -> PageView:
+    """Invite a member and show her first token, once."""
+    name = request.form.get("name", "").strip()
+    new = {"name": name, "role": request.form.get("role", "")}
+    _, refused = try_or_problem(lambda: request.api("invite_member", body=new))
     if refused is not None:
-        return members(visit, refused)
-    return make_token(visit, name, "first token")
+        return members(request, refused)
+    return make_token(request, name, "first token")
 
 
-def member(visit: PageRequest, issued: Any = None) -> PageView:
-    """Show somebody's tokens."""
-    name = visit.path.get("member") or issued.token.member
-    found = sorted(
-        visit.everything("list_tokens", {"member": name}),
-        key=lambda one: (one.revoked is not None, one.created),
+def member(request: PageRequest, issued: Any = None) -> PageView:
+    """Show a member's tokens, and the secret of one just `issued`."""
+    name = request.path.get("member") or issued.token.member
+    tokens = sorted(
+        request.list_all("list_tokens", {"member": name}),
+        key=lambda token: (token.revoked is not None, token.created),
     )
-    mine = name == visit.caller.member
+    mine = name == request.caller.member
     heading = "Your tokens" if mine else f"Tokens of {name}"
-    values = {"heading": heading, "name": name, "tokens": found, "issued": issued, "mine": mine}
+    values = {"heading": heading, "name": name, "tokens": tokens, "issued": issued, "mine": mine}
     return PageView("member.html", values)
 
 
-def issue(visit: PageRequest) -> PageView:
-    """Make a token and show it, once."""
-    return make_token(visit, visit.path["member"], visit.form.get("label", ""))
+def issue(request: PageRequest) -> PageView:
+    """Make a token and show its secret, once."""
+    return make_token(request, request.path["member"], request.form.get("label", ""))
 
 
-def make_token(visit: PageRequest, name: str, label: str) -> PageView:
-    """Make a token as the form says; without one, for everything that the member may."""
-    asked: dict[str, Any] = {"label": label}
-    if days := visit.form.get("days"):
-        asked["days"] = whole_number(days, "The number of days")
-    if datasets := visit.form.get("datasets", "").replace(",", " ").split():
-        asked["datasets"] = datasets
-    return member(visit, visit.ask("make_token", {"member": name}, asked))
+def make_token(request: PageRequest, name: str, label: str) -> PageView:
+    """Make the token that a form describes; by default for everything that the member may do."""
+    new: dict[str, Any] = {"label": label}
+    if days := request.form.get("days"):
+        new["days"] = parse_whole_number(days, "The number of days")
+    if datasets := request.form.get("datasets", "").replace(",", " ").split():
+        new["datasets"] = datasets
+    return member(request, request.api("make_token", {"member": name}, new))
 
 
-def log(visit: PageRequest, verified: Any = None) -> PageView:
+def log(request: PageRequest, verified: Any = None) -> PageView:
     """Show the audit log, a page at a time."""
-    after = visit.query.get("after", "")
-    found = visit.ask(
-        "read_log", query={"after": whole_number(after or "0", "The entry"), "limit": 100}
+    after = request.query.get("after", "")
+    page = request.api(
+        "read_log", query={"after": parse_whole_number(after or "0", "The entry"), "limit": 100}
     )
     values = {
         "heading": "Audit log",
-        "entries": [_shown(one) for one in found.items],
-        "next": found.next,
+        "entries": [_log_row(entry) for entry in page.items],
+        "next": page.next,
         "after": after,
         "verified": verified,
     }
     return PageView("log.html", values)
 
 
-def verify(visit: PageRequest) -> PageView:
-    """Check the chain and every total, and say what was found above the log."""
-    return log(visit, visit.ask("verify_log"))
+def verify(request: PageRequest) -> PageView:
+    """Verify the chain and every total, and show the result above the log."""
+    return log(request, request.api("verify_log"))
 
 
-def _shown(entry: Any) -> dict[str, Any]:
-    """Return an entry of the log as a row of a table, in words."""
+def _log_row(entry: Any) -> dict[str, Any]:
+    """Return an entry of the log as a row of the page's table."""
     body = entry.content
     return {
         "number": entry.number,
         "at": body.get("at", ""),
         "who": body.get("who") or body.get("analyst") or "",
         "kind": entry.kind,
-        "what": _said(entry.kind, body),
+        "what": _in_words(entry.kind, body),
         "dataset": entry.dataset,
         "hash": entry.hash,
     }
 
 
-def _said(kind: str, body: Mapping[str, Any]) -> str:
+def _in_words(kind: str, body: Mapping[str, Any]) -> str:
+    """Return an entry of the ledger's chain as a phrase."""
     match kind:
         case "create":
             length = body.get("length")
             points = f", {length:,} time points" if length and length > 1 else ""
-            return f"made with a budget of {_exact(body['budget'])}{points}"
+            return f"created with a budget of {_exact(body['budget'])}{points}"
         case "extend":
             return f"grew to {body['length']:,} time points"
         case "allot":
@@ -123,18 +128,18 @@ def _said(kind: str, body: Mapping[str, Any]) -> str:
         case "debit":
             charge = body.get("charge")
             raised = f", which raised the total by {_exact(charge)}" if charge is not None else ""
-            return f"debited for {_asked(body)}{raised}"
+            return f"debited for {_query_kind(body)}{raised}"
         case "answer":
             return f"answer to entry {body['debit']} stored"
         case "retire":
             return f"retired: {body['reason']}"
         case "register":
-            return "its data were checked and registered"
+            return "its data were validated and registered"
     return str(body.get("text", ""))
 
 
-def _asked(body: Mapping[str, Any]) -> str:
-    """Name what was asked by the kind of its query, or the mechanism."""
+def _query_kind(body: Mapping[str, Any]) -> str:
+    """Return the kind of a debit's query, or else its mechanism."""
     request = body.get("request")
     query = request.get("query") if isinstance(request, Mapping) else None
     kind = query.get("kind") if isinstance(query, Mapping) else None
@@ -142,7 +147,7 @@ def _asked(body: Mapping[str, Any]) -> str:
 
 
 def _exact(text: object) -> str:
-    """Write an exact number shortly.
+    """Format an exact number with four significant digits.
 
     >>> _exact("1/10"), _exact("2")
     ('0.1', '2')

@@ -1,4 +1,4 @@
-"""Asking: what an answer would cost and how far off it would be, then the answer."""
+"""The page that asks a question: a preview of its cost and error, then the answer."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from quiltwork.service.dashboard.rendering import cell
 from quiltwork.service.dashboard.web import (
     PageRequest,
     PageView,
-    attempted,
-    filled,
+    form_values,
     fresh_key,
+    parse_whole_number,
     require_fields,
-    whole_number,
+    try_or_problem,
 )
 from quiltwork.service.problems import Problem
 
@@ -25,89 +25,91 @@ KINDS = {
     "transitions": "how often one state follows another",
     "most_common": "the most common state",
 }
-_MOST_CELLS = 30
+_MAX_CELLS = 30
 _PEOPLE = 1_000
+"""How many simulated people the example of a table of counts has."""
 _FORM = {"kind": "histogram", "state": "", "start": "", "stop": "", "epsilon": "0.1", "by[]": ""}
 
 
-def answer(visit: PageRequest) -> Any:
-    """Ask, once for each form that was shown."""
-    require_fields(visit, "kind", "epsilon")
-    form = filled(visit, _FORM)
-    asked = {"query": _query(visit, form), "epsilon": form["epsilon"].strip()}
-    return visit.ask("ask", visit.path, asked, key=visit.form["key"])
+def answer(request: PageRequest) -> Any:
+    """Ask the question of a form; its hidden key makes a form sent twice count once."""
+    require_fields(request, "kind", "epsilon")
+    form = form_values(request, _FORM)
+    question = {"query": _query(request, form), "epsilon": form["epsilon"].strip()}
+    return request.api("ask", request.path, question, key=request.form["key"])
 
 
-def _query(visit: PageRequest, form: dict[str, str]) -> dict[str, Any]:
-    """Return the query that the fields of a form name."""
+def _query(request: PageRequest, form: dict[str, str]) -> dict[str, Any]:
+    """Return the query document that a form describes."""
     if form["kind"] == "table":
         where = {
             name.removeprefix("where-"): [text]
-            for name, text in visit.form.items()
+            for name, text in request.form.items()
             if name.startswith("where-") and text
         }
         return {"kind": "table", "by": form["by[]"].splitlines(), "where": where}
     query: dict[str, Any] = {"kind": form["kind"]}
     if form["kind"] == "count":
-        query["state"] = _state(visit, form["state"])
+        query["state"] = _state(request, form["state"])
     if form["start"].strip() or form["stop"].strip():
         stop = form["stop"].strip()
-        first = whole_number(form["start"].strip() or "1", "The first time point")
-        query["window"] = [first, whole_number(stop, "The last time point") if stop else None]
+        first = parse_whole_number(form["start"].strip() or "1", "The first time point")
+        query["window"] = [first, parse_whole_number(stop, "The last time point") if stop else None]
     return query
 
 
-def _state(visit: PageRequest, text: str) -> Any:
-    """Return the state that a form names, as the belief has it."""
-    states = visit.ask("show_dataset", {"dataset": visit.path["dataset"]}).states or []
-    return next((one for one in states if str(one) == text), text)
+def _state(request: PageRequest, text: str) -> Any:
+    """Return the state with a form's label, in the type that the belief uses."""
+    states = request.api("show_dataset", {"dataset": request.path["dataset"]}).states or []
+    return next((state for state in states if str(state) == text), text)
 
 
-def ask(visit: PageRequest, refused: Problem | None = None) -> PageView:
+def ask(request: PageRequest, refused: Problem | None = None) -> PageView:
     """Show the form with a preview of its question; nothing is spent."""
-    name = {"dataset": visit.path["dataset"]}
-    found = visit.ask("show_dataset", name)
-    form = filled(visit, _FORM)
-    if found.kind == "counts":
-        form |= {"kind": "table", "by[]": form["by[]"] or next(iter(found.columns))}
-    if found.states and not form["state"]:
-        form["state"] = str(found.states[0])
-    looked, wrong = attempted(lambda: _looked(visit, found, form))
-    seen, chart = looked or (None, None)
+    dataset = request.api("show_dataset", {"dataset": request.path["dataset"]})
+    form = form_values(request, _FORM)
+    if dataset.kind == "counts":
+        form |= {"kind": "table", "by[]": form["by[]"] or next(iter(dataset.columns))}
+    if dataset.states and not form["state"]:
+        form["state"] = str(dataset.states[0])
+    result, problem = try_or_problem(lambda: _preview(request, dataset, form))
+    preview, chart = result or (None, None)
     values = {
-        "heading": f"Ask {found.name}",
-        "one": found,
+        "heading": f"Ask {dataset.name}",
+        "dataset": dataset,
         "form": form,
-        "where": visit.form,
+        "where": request.form,
         "kinds": KINDS,
-        "key": visit.form.get("key") or fresh_key(),
-        "seen": seen,
+        "key": request.form.get("key") or fresh_key(),
+        "preview": preview,
         "chart": chart,
-        "price": max(0.0, (seen.spent_after or 0) - seen.spent_before) if seen else 0.0,
-        "refused": refused or wrong,
+        "price": max(0.0, (preview.spent_after or 0) - preview.spent_before) if preview else 0.0,
+        "refused": refused or problem,
     }
     return PageView("ask.html", values, part="ask_part.html")
 
 
-def _looked(
-    visit: PageRequest, found: Any, form: dict[str, str]
+def _preview(
+    request: PageRequest, dataset: Any, form: dict[str, str]
 ) -> tuple[Any, IntervalChart | None]:
-    """Preview a question, and draw an answer about made-up data; none of labels, and of many."""
-    query = _query(visit, form)
-    asked = {"query": query, "epsilon": form["epsilon"].strip()}
-    seen = visit.ask("preview", {"dataset": found.name}, asked)
+    """Return a preview, and a chart of a simulated answer unless it has labels or many cells."""
+    query = _query(request, form)
+    question = {"query": query, "epsilon": form["epsilon"].strip()}
+    preview = request.api("preview", {"dataset": dataset.name}, question)
     bars: list[Estimate] = []
-    what, unit = "An answer about a series that was made up from the belief", ""
-    if found.kind == "counts":
-        cells = list(product(*(found.columns[name] for name in query["by"])))
-        share, off = round(_PEOPLE / max(1, len(cells))), seen.half_width
-        bars = [Estimate(", ".join(one), share, share - off, share + off) for one in cells]
-        what, unit = f"{_PEOPLE:,} people who were made up, in even shares", "people"
-    elif seen.example is not None and seen.example.intervals is not None:
-        example = seen.example
+    data, unit = "Simulated: an answer about a series drawn from the belief", ""
+    if dataset.kind == "counts":
+        cells = list(product(*(dataset.columns[name] for name in query["by"])))
+        share, error = round(_PEOPLE / max(1, len(cells))), preview.half_width
+        bars = [
+            Estimate(", ".join(labels), share, share - error, share + error) for labels in cells
+        ]
+        data, unit = f"Simulated: {_PEOPLE:,} people in equal shares", "people"
+    elif preview.example is not None and preview.example.intervals is not None:
+        example = preview.example
         rows = zip(example.cells, example.values, example.intervals, strict=True)
         bars = [Estimate(cell(label), value, *ends) for label, value, ends in rows]
-    if not 0 < len(bars) <= _MOST_CELLS:
-        return seen, None
-    said = f"{what}, with the error bars that yours would have. No row was looked at."
-    return seen, IntervalChart("What it could look like", said, unit, tuple(bars))
+    if not 0 < len(bars) <= _MAX_CELLS:
+        return preview, None
+    text = f"{data}, with the intervals that your answer would have. No row was read."
+    return preview, IntervalChart("What it could look like", text, unit, tuple(bars))
