@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 from quiltwork.demo.series_chapter import LENGTH
 from quiltwork.service import jobs, members
 from quiltwork.service.collaborative_tables import TABLES
-from quiltwork.service.dashboard import demo
+from quiltwork.service.dashboard import demo_data
 from quiltwork.service.dashboard.web import FLASH
 from tests.service.dashboard.conftest import PAGE
 
@@ -234,7 +234,7 @@ def test_what_people_type_is_text_and_never_markup(stories):
 
 def test_a_demonstration_does_not_mix_with_a_curator_in_use(stories):
     with pytest.raises(demo.InvalidInputError, match="in use"):
-        demo.fill(stories.service)
+        demo_data.fill(stories.service)
 
 
 def test_every_template_is_used_and_every_word_of_a_redirect_is_known():
