@@ -61,7 +61,7 @@ def test_a_team_works_through_the_client(curator, tmp_path):
         olga.share("steps", "anna", cap=0)
     with pytest.raises(Forbidden, match=r"does not allow ledger\.read"):
         list(anna.ledger("steps"))
-    with pytest.raises(NotFound, match="nothing of this name"):
+    with pytest.raises(NotFound, match="No object of this name"):
         anna.dataset("elsewhere")
     with pytest.raises(InvalidInputError, match="another question"):
         anna.ask("steps", HISTOGRAM, 0.2, key="k")
@@ -191,7 +191,7 @@ def test_a_curator_does_not_start_with_another_key(curator):
     command = [sys.executable, "-m", "quiltwork", "serve", "--data", str(data)]
     command += ["--database", curator.database, "--new-token", "olga"]
     before = {path.name for path in (data / "vault").iterdir()}
-    for key, said in ((None, "no key"), ("11" * 32, "another key")):
+    for key, said in ((None, "is not set"), ("11" * 32, "another key")):
         given = {} if key is None else {"QUILTWORK_KEY": key}
         environment = {n: v for n, v in os.environ.items() if n != "QUILTWORK_KEY"} | given
         ran = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=60)

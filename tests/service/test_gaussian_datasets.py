@@ -67,4 +67,4 @@ def test_counts_take_no_delta(team):
         json={"name": "c", "budget": 1, "delta": 1e-6, "counts": {"columns": {"sex": ["f", "m"]}}},
     )
     assert told.status_code == 422
-    assert "leave delta out" in told.text
+    assert "leave out delta" in told.text

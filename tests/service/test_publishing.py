@@ -69,7 +69,7 @@ def test_jobs_wait_in_order_and_are_taken_up_once(service):
             jobs.note_progress(service.storage, begun, 2, 2)
     ended = found(service, first)
     assert ended.state == "failed"
-    assert "ended twice" in ended.error
+    assert "died twice" in ended.error
     assert jobs.start_next(service.storage).id == second
 
 
@@ -88,7 +88,7 @@ def test_what_fails_is_told_in_a_sentence_and_never_with_what_was_raised(service
         assert found(service, name).state == "failed"
         errors.append(found(service, name).error)
     assert errors[0] == "There is nothing to do."
-    assert "fault of the curator" in errors[1]
+    assert "Internal error of the curator" in errors[1]
     assert "canary" not in errors[1]
 
 

@@ -111,10 +111,10 @@ def test_a_change_that_was_begun_goes_on_to_the_same_key_only(tmp_path, monkeypa
         raise KilledError
 
     with monkeypatch.context() as patched:
-        patched.setattr(rotation, "_seal", killed)
+        patched.setattr(rotation, "_reseal", killed)
         with pytest.raises(KilledError):
             rotate(tmp_path / "vault", OLD, NEW, silent)
-    with pytest.raises(StorageError, match="to another key was begun"):
+    with pytest.raises(StorageError, match="rotation to another key is unfinished"):
         rotate(tmp_path / "vault", OLD, OTHER, silent)
     assert rotate(tmp_path / "vault", OLD, NEW, silent) == len(CONTENTS)
     assert contents(tmp_path / "vault", NEW) == kept

@@ -67,7 +67,7 @@ def test_long_texts_and_lists_in_parquet_are_refused_before_they_are_unpacked(te
         pq.write_table(pa.table(rows), file, compression="zstd")
         answer = sent(team, file.getvalue(), **kind)
         assert answer.status_code == 422, answer.text
-        assert any(word in answer.text for word in ("letters", "lists", "unpacks")), answer.text
+        assert any(word in answer.text for word in ("characters", "lists", "unpacks")), answer.text
     assert team.service.vault.names() == before
 
 

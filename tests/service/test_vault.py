@@ -108,7 +108,7 @@ def test_the_key_comes_from_the_environment():
     assert key_from({"QUILTWORK_KEY": "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8="}) == KEY
     with pytest.raises(InvalidInputError, match="32 random bytes"):
         key_from({"QUILTWORK_KEY": "short"})
-    with pytest.raises(InvalidInputError, match="set and empty"):  # a failed $(openssl …)
+    with pytest.raises(InvalidInputError, match="is empty"):  # a failed $(openssl …)
         key_from({"QUILTWORK_KEY": " "})
 
 
@@ -123,7 +123,7 @@ def test_a_folder_that_others_may_read_is_refused(tmp_path):
 def test_a_start_refuses_a_missing_and_a_wrong_key(tmp_path):
     vault = Vault.opened(tmp_path, KEY)
     name = vault.write([b"rows"])
-    for wrong, said in ((None, "no key"), (bytes(32), "another key")):
+    for wrong, said in ((None, "is not set"), (bytes(32), "another key")):
         before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
         with pytest.raises(StorageError, match=said):
             Vault.opened(tmp_path, wrong)
@@ -152,5 +152,5 @@ def test_a_key_given_later_seals_what_is_written_from_then_on(tmp_path):
     assert b"".join(sealed.read(name)) == b"rows"
     sealed.write([b"more"])
     assert sealed.unencrypted() == 1
-    with pytest.raises(StorageError, match="no key"):
+    with pytest.raises(StorageError, match="is not set"):
         Vault.opened(tmp_path, None)

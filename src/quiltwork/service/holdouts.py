@@ -35,7 +35,6 @@ from quiltwork.holdout.board import (
     status_of,
     stored_verdict,
     submission_note,
-    verdict_for,
 )
 from quiltwork.holdout.label_table import need_classes
 from quiltwork.holdout.metrics import MetricName, Scoring, parse_metric, plain_label
@@ -410,7 +409,7 @@ def scores(service: Service, stored: HoldoutRecord, member: str | None = None) -
     if transcript is None:
         return []
     return [
-        _score(verdict_of(transcript, entry))
+        _score(verdict_for(transcript, entry))
         for entry in transcript.entries
         if entry.outcome not in (WAITING, INTERRUPTED) and member in (None, entry.label)
     ]
@@ -423,7 +422,7 @@ def standings(service: Service, stored: HoldoutRecord) -> list[Score]:
         return []
     best: dict[tuple[str, str], Score] = {}
     for row in status_of(transcript).places:
-        score = _score(verdict_of(transcript, transcript.entries[row.number - 1]))
+        score = _score(verdict_for(transcript, transcript.entries[row.number - 1]))
         with_interval = replace(score, value=row.value, low=row.low, high=row.high)
         best.setdefault((row.team, row.metric), with_interval)
     return list(best.values())

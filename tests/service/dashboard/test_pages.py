@@ -90,8 +90,8 @@ def test_time_points_are_offered_as_far_as_there_are_data(stories):
     covered = stories.service.ledger.status("activity").length
     page, form = anna.get("/datasets/activity").text, anna.get("/datasets/activity/ask").text
     assert covered > LENGTH
-    assert f"{LENGTH:,} moments, " in page
-    assert f"{covered:,} moments" in page
+    assert f"{LENGTH:,} time points, " in page
+    assert f"{covered:,} time points" in page
     assert {*re.findall(r'max="(\d+)"', form)} == {str(LENGTH)}
     assert f"the budget covers {covered:,}" in form
 
@@ -170,7 +170,7 @@ def test_the_tables_of_a_leaderboard_are_deleted_once_its_name_is_typed(stories)
     refused = olga.post(f"{page}/delete", page, confirm="coins")
     assert (refused.status_code, "Type the" in refused.text) == (422, True)
     shown = olga.post(f"{page}/delete", page, confirm="gone").text
-    assert "The rows are deleted" in shown
+    assert "The rows were deleted" in shown
     assert not [form for form in ("delete", "tables") if f"{page}/{form}" in shown]
 
 
@@ -200,18 +200,18 @@ def test_a_competition_is_begun_scored_named_and_ended_on_pages(house):
         sent(member, "POST", "/questions", json={"predictions": said}, headers=key)
     anna = house.visitor("anna")
     shown = anna.get(page).text
-    assert "In truth between" in shown
-    assert "rows kept for the end" in shown.lower()
+    assert "Interval</th>" in shown
+    assert "rows held back for the end" in shown.lower()
     assert f"{page}/end" not in shown
     refused = anna.post(f"{page}/choice", page, number="2")
     assert (refused.status_code, "anna has no submission" in refused.text) == (422, True), (
         refused.text
     )
-    assert "is named for the end" in anna.post(f"{page}/choice", page, number="1").text
+    assert "is chosen for the end" in anna.post(f"{page}/choice", page, number="1").text
     ended = olga.post(f"{page}/end", page).text
     assert "The competition has ended" in ended
-    assert "How it ended" in ended
-    assert "anna" in ended.partition("How it ended")[2]
+    assert "Final ranking" in ended
+    assert "anna" in ended.partition("Final ranking")[2]
     assert anna.get(f"{page}/ranking.csv").text.startswith("rank,team,submission")
     assert f"{page}/choice" not in anna.get(page).text
 
@@ -233,12 +233,12 @@ def test_what_people_type_is_text_and_never_markup(stories):
 
 
 def test_a_demonstration_does_not_mix_with_a_curator_in_use(stories):
-    with pytest.raises(demo.InvalidInputError, match="in use"):
+    with pytest.raises(demo_data.InvalidInputError, match="in use"):
         demo_data.fill(stories.service)
 
 
 def test_every_template_is_used_and_every_word_of_a_redirect_is_known():
-    package = Path(demo.__file__).parent
+    package = Path(demo_data.__file__).parent
     code = "".join(path.read_text() for path in package.rglob("*.py"))
     templates = {path.name: path.read_text() for path in package.glob("templates/*.html")}
     everything = code + "".join(templates.values())
@@ -278,7 +278,7 @@ def test_the_form_of_a_table_takes_what_the_command_line_does(house):
     fields = {"name": "clinic", "quasi": "age, zip", "sensitive": "ill", "text": "zip"}
     trees = {"hierarchies": "zip: 47677, 476, all\nzip: 47602, 476, all", "method": "baseline"}
     assert olga.post("/tables", "/tables", **fields, **trees).url.path == "/tables/clinic"
-    rules = house.service.read(lambda t: TABLES.current(t, "clinic")).asked
+    rules = house.service.read(lambda t: TABLES.current(t, "clinic")).spec
     assert (rules.text, rules.method) == (["zip"], "baseline")
     assert rules.hierarchies == {"zip": [["47677", "476", "all"], ["47602", "476", "all"]]}
     wrong = olga.post("/tables", "/tables", **{**fields, "name": "b"}, hierarchies="47677, 476")

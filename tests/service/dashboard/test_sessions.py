@@ -41,7 +41,7 @@ def test_with_tls_the_cookie_is_secure_and_bound_to_its_host(house):
 def test_what_is_no_token_opens_nothing_and_stays_out_of_the_page(house):
     answer = house.visitor().sign_in("qwk_hunter2")
     assert answer.status_code == 401
-    assert "no token that is valid" in answer.text
+    assert "token is not valid" in answer.text
     assert "hunter2" not in answer.text
 
 
@@ -154,7 +154,7 @@ def test_sessions_are_the_same_in_postgresql(postgres, tmp_path):
     database = new_database(postgres, f"t{uuid.uuid4().hex}")
     house = open_house(Settings(database, tmp_path / "data"), {"olga": "owner"})
     olga = house.visitor("olga")
-    assert "This curator is empty" in olga.get("/").text
+    assert "This curator has no data yet" in olga.get("/").text
     olga.post("/sign-out", "/")
     assert olga.get("/").url.path == "/sign-in"
     house.service.ledger.close()
@@ -221,9 +221,9 @@ def test_the_api_and_an_ordinary_curator_know_no_such_header(proxied, house):
     [
         ({"proxies": (PROXY,)}, "needs both"),
         ({"user_header": HEADER}, "needs both"),
-        ({"proxies": ("proxy.example.org",), "user_header": HEADER}, "no address"),
-        ({"proxies": (PROXY,), "user_header": "X User"}, "named by"),
-        ({"proxies": (PROXY,), "user_header": "Cookie"}, "means something else"),
+        ({"proxies": ("proxy.example.org",), "user_header": HEADER}, "not an IP address"),
+        ({"proxies": (PROXY,), "user_header": "X User"}, "letters, digits and dashes"),
+        ({"proxies": (PROXY,), "user_header": "Cookie"}, "another use"),
     ],
 )
 def test_a_proxy_that_cannot_be_meant_is_refused(settings, wrong, said):

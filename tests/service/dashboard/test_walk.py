@@ -87,8 +87,8 @@ def test_from_the_first_start_to_the_last_of_the_budget(people, settings):
         rows = ["activity", *CHAIN.sample(2000, seed=1)]
         page.get_by_label("A CSV or Parquet file").set_input_files(file_of("rows.csv", rows))
         page.get_by_role("button", name="Add rows").click()
-        page.get_by_text("The rows have arrived").wait_for()
-        page.get_by_text("2,000 moments, 2 states").wait_for()
+        page.get_by_text("The rows were added").wait_for()
+        page.get_by_text("2,000 time points, 2 states").wait_for()
 
         page.get_by_role("link", name="Ask", exact=True).first.click()
         level = page.get_by_label("Privacy level")
@@ -98,7 +98,7 @@ def test_from_the_first_start_to_the_last_of_the_budget(people, settings):
             level.fill("0.6")
         page.wait_for_function("was => document.querySelector('#price').innerText != was", arg=seen)
         assert 0.55 < float(price.inner_text()) < 0.65  # the live preview, without a click
-        page.get_by_text("No row was looked at").wait_for()
+        page.get_by_text("No row was read").wait_for()
         page.get_by_role("button", name="Ask").click()
         page.get_by_text("The answer is below").wait_for()
         assert page.get_by_role("img").count() == 1
@@ -107,7 +107,7 @@ def test_from_the_first_start_to_the_last_of_the_budget(people, settings):
         assert 0.35 < left_of(page) < 0.45
         page.get_by_role("link", name="Ask", exact=True).first.click()
         page.get_by_label("Privacy level").fill("0.6")
-        page.get_by_text("It would not be granted").wait_for()
+        page.get_by_text("It would be refused").wait_for()
         page.get_by_role("button", name="Ask").click()
         refusal = page.get_by_role("alert").first
         refusal.wait_for()
@@ -135,9 +135,9 @@ def test_three_hospitals_and_an_owner_publish_a_table(people, settings):
         owner.get_by_label("Columns that identify people").fill("age, zip")
         owner.get_by_label("Sensitive column").fill("disease")
         owner.get_by_label("k: records").fill("3")
-        owner.get_by_role("button", name="Make the table").click()
+        owner.get_by_role("button", name="Create the table").click()
         for name in hospitals:
-            owner.get_by_text("Admit somebody").wait_for()
+            owner.get_by_text("Admit a member").wait_for()
             owner.get_by_label("Member").fill(name)
             owner.get_by_role("button", name="Admit", exact=True).click()
             owner.get_by_text("Access was changed").wait_for()
@@ -152,17 +152,17 @@ def test_three_hospitals_and_an_owner_publish_a_table(people, settings):
             page.get_by_role("link", name="admissions").click()
             chosen = file_of("rows.csv", ["age,zip,disease", *rows])
             page.get_by_label("A CSV or Parquet file").set_input_files(chosen)
-            page.get_by_role("button", name="Give these rows").click()
-            page.get_by_text(f"You gave {40 + place} rows").wait_for()
+            page.get_by_role("button", name="Upload").click()
+            page.get_by_text(f"You have uploaded {40 + place} rows").wait_for()
             others = {*hospitals} - {name}
             assert not others & {*re.findall(r"\w+", page.locator("main").inner_text())}
 
         owner.reload()
         owner.get_by_role("button", name="Publish").click()
-        owner.get_by_text("Being published").wait_for()
+        owner.get_by_text("Publishing.").wait_for()
         finish_waiting(service)
         owner.reload()
-        owner.get_by_role("heading", name="Who could break what").wait_for()
+        owner.get_by_role("heading", name="Colluding providers").wait_for()
         assert owner.get_by_role("row", name="east 41").count() == 1
         with owner.expect_download() as loaded:
             owner.get_by_role("link", name="Download").click()
@@ -171,7 +171,7 @@ def test_three_hospitals_and_an_owner_publish_a_table(people, settings):
         assert len(published.splitlines()) == 1 + 40 + 41 + 42
         assert re.search(r'^"\d+\.\.\d+",', published, re.M)  # generalized, not as it was given
         pages["north"].reload()
-        pages["north"].get_by_role("heading", name="What you could find out").wait_for()
+        pages["north"].get_by_role("heading", name="What you could infer").wait_for()
 
 
 WAYS = {
