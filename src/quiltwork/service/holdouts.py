@@ -35,6 +35,7 @@ from quiltwork.holdout.board import (
     status_of,
     stored_verdict,
     submission_note,
+    verdict_for,
 )
 from quiltwork.holdout.label_table import need_classes
 from quiltwork.holdout.metrics import MetricName, Scoring, parse_metric, plain_label
