@@ -57,7 +57,7 @@ class DebitOf(Document, frozen=True):
     hash: str
 
 
-class LeakageRun(Document, frozen=True):
+class PointLeakage(Document, frozen=True):
     """Consecutive time points first..last, each of which leaked at most `epsilon`.
 
     With δ that is the claim for the whole account from the first release on; `used` is then the
@@ -75,7 +75,7 @@ class LeakageByPoint(Document, frozen=True):
 
     dataset: str
     budget: float
-    runs: list[LeakageRun]
+    runs: list[PointLeakage]
     delta: float = 0.0
 
 
@@ -236,9 +236,9 @@ def _show_leakage(call: Call) -> LeakageByPoint:
     profile = call.service.ledger.ask(name, lambda accountant: accountant.profile())
     if isinstance(profile, SquaresUsed):
         shares = zip(profile.runs, profile.shares(), strict=True)
-        runs = [LeakageRun(run.first, run.last, profile.epsilon, used) for run, used in shares]
+        runs = [PointLeakage(run.first, run.last, profile.epsilon, used) for run, used in shares]
     else:
-        runs = [LeakageRun(run.first, run.last, run.epsilon) for run in profile]
+        runs = [PointLeakage(run.first, run.last, run.epsilon) for run in profile]
     while len(runs) > _MAX_RUNS:  # halve the resolution; maxima keep every statement true
         pairs = (runs[i : i + 2] for i in range(0, len(runs), 2))
         runs = [_joined(pair) for pair in pairs]
@@ -246,10 +246,10 @@ def _show_leakage(call: Call) -> LeakageByPoint:
     return LeakageByPoint(name, status.budget, runs, status.delta)
 
 
-def _joined(runs: list[LeakageRun]) -> LeakageRun:
+def _joined(runs: list[PointLeakage]) -> PointLeakage:
     epsilon = max(run.epsilon for run in runs)
     used = [run.used for run in runs if run.used is not None]
-    return LeakageRun(runs[0].first, runs[-1].last, epsilon, max(used, default=None))
+    return PointLeakage(runs[0].first, runs[-1].last, epsilon, max(used, default=None))
 
 
 class LogEntry(Document, frozen=True):
