@@ -40,7 +40,7 @@ def parquet_frame(file: str, columns: Sequence[str]) -> DataFrame:
     session = quiet_session()
     if not Path(file).exists():
         raise InvalidInputError(f"There is no file {file!r}.")
-    from quiltwork.tables.spark.session import quoted
+    from quiltwork.tables.spark.session import quote_name
 
     with _failures(InvalidInputError, f"Cannot read {file!r} as a table"):
         frame: DataFrame = session.read.parquet(str(Path(file).absolute()))
@@ -50,7 +50,7 @@ def parquet_frame(file: str, columns: Sequence[str]) -> DataFrame:
                     f"Column {name!r} is not there once in {file!r}, "
                     f"{columns_of(frame.columns, columns)}."
                 )
-        return frame.select(*map(quoted, columns))
+        return frame.select(*map(quote_name, columns))
 
 
 def parquet_of_providers(
@@ -76,9 +76,9 @@ def parquet_of_providers(
 
 def _as_double(frame: DataFrame, column: str) -> DataFrame:
     """Make numbers floats, as they are at another provider, if no two of them become one."""
-    from quiltwork.tables.spark.session import quoted
+    from quiltwork.tables.spark.session import quote_name
 
-    numbers = frame[quoted(column)]
+    numbers = frame[quote_name(column)]
     if dict(frame.dtypes)[column] not in ("float", "double"):
         beyond = ~numbers.between(-(2**53), 2**53)
         if frame.where(beyond).limit(1).count():

@@ -210,7 +210,7 @@ def test_what_cannot_be_agreed_on_is_refused(tmp_path):
     with pytest.raises(InvalidInputError, match="same file name"):
         agreement(["a", "A-a", "C"])
     for salt in (b"short", "0123456789abcdef"):
-        with pytest.raises(InvalidInputError, match="16 bytes"):
+        with pytest.raises(InvalidInputError, match="16 random bytes"):
             agreement(salt=salt)
     with pytest.raises(UnsupportedError, match="too many"):
         agreement(constraint=KAnonymity(10**9))

@@ -77,7 +77,7 @@ def test_every_attack_is_named_with_figures_of_the_table(frame):
     told_cells = sum(2 + 2 * (place[1] == "{e, w}") for place in sizes.index)
     cells = len(frame) + sum(frame.zip == "{e, w}")
     assert f"{percent(cells / 400)} of all cells are generalized" in told["downcoding"]
-    assert f"{percent(told_cells / cells)} of these cells are told" in told["downcoding"]
+    assert f"{percent(told_cells / cells)} of these cells are revealed" in told["downcoding"]
     assert percent(found.disclosures[0].base) in told["deFinetti"]
     assert against.exact
     assert against.explain() in told["intersection"]

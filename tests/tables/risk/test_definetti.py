@@ -201,5 +201,5 @@ def test_tables_that_do_not_go_together_are_refused():
         definetti_of_texts(frame, table)
     with pytest.raises(InvalidInputError, match="the result of anonymize"):
         definetti(table)
-    with pytest.raises(InvalidInputError, match="what intersection"):
+    with pytest.raises(InvalidInputError, match="the result of intersection"):
         assess(table, against=5)

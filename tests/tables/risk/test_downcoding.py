@@ -94,7 +94,7 @@ def test_the_warning_has_the_numbers():
     made = anonymize(Table(frame, None, ["age"], "ill"), KAnonymity(2), m=0)
     told = {one.attack: one.message for one in made.report().assessment.attacks}["downcoding"]
     assert "100 % of all cells" in told
-    assert "66.7 % of these cells are told" in told
+    assert "66.7 % of these cells are revealed" in told
     assert made.report().body()["downcoded"]["told"] == 4
     alone = assess(Table(made.frame, None, ["age"], "ill")).attacks[2].message
     assert "as this library's do" in alone
@@ -103,7 +103,7 @@ def test_the_warning_has_the_numbers():
 
 
 def test_something_else_is_refused():
-    with pytest.raises(InvalidInputError, match="Give what anonymize returned"):
+    with pytest.raises(InvalidInputError, match="Pass the result of anonymize"):
         downcoding("table")
     with pytest.raises(InvalidInputError, match="Pass a Table"):
         downcoding_of_texts("table")

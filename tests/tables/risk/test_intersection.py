@@ -24,7 +24,7 @@ def test_nobody_is_left_for_a_value_but_one():
     second = pd.DataFrame({"age": [*"fmfm"], "ill": ill, "who": range(4)})
     found = intersection(*(Table(f, None, ["age"], "ill", subject="who") for f in (first, second)))
     assert (found.by_values, found.least, found.most, found.exact) == (2, 2, 4, False)
-    assert "For 2 of them the values of their two groups leave one possible" in found.explain()
+    assert "For 2 of them, only one value occurs in both their groups" in found.explain()
 
 
 def test_people_whose_value_changed_are_left_out():
@@ -128,5 +128,5 @@ def test_tables_that_cannot_be_compared_are_refused():
         intersection(first.frame, first)
     with pytest.raises(InvalidInputError, match="Pass a Table"):
         assess(first.frame)
-    with pytest.raises(InvalidInputError, match="declare the order"):
+    with pytest.raises(InvalidInputError, match="Declare the order"):
         overlaps(ColumnLabels.of("size", None, None), ["small..large"], ["large"])

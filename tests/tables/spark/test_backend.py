@@ -201,7 +201,7 @@ def test_writing_makes_a_folder_of_files(baseline, tmp_path):
     read = pd.read_parquet(target)
     assert len(read) == 1600
     assert "hospital" not in read
-    with pytest.raises(InvalidInputError, match="exists already"):
+    with pytest.raises(InvalidInputError, match="already exists"):
         baseline.write(target)
 
 
@@ -231,7 +231,7 @@ def test_what_workers_run_gives_the_same_in_this_process(source):
     """The functions that Spark ships to workers, one after the other on Arrow batches."""
     table = roles(source[1])
     known = domains.read_domains(table, source[1])
-    asked = domains.bound(LIMITS, known)
+    asked = domains.bind_constraint(LIMITS, known)
     columns = [*KNOWN, "hospital", "ill"]
     batches = pa.Table.from_pandas(source[0][columns], preserve_index=False).to_batches(500)
     packed = list(workers._encoder(known, "hospital")(iter(batches)))

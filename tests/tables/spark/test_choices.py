@@ -86,7 +86,7 @@ def test_values_that_local_tables_refuse_are_refused(source, spark):
     with pytest.raises(UnsupportedError, match="no rows are left out"):
         anonymize(roles(source[1]), KAnonymity(2), 1, suppression=0.1)
     endless = source[1].replace(float(source[0]["pay"].max()), float("inf"), "pay")
-    with pytest.raises(InvalidInputError, match="have no width"):
+    with pytest.raises(InvalidInputError, match="have no finite width"):
         anonymize(roles(endless), KAnonymity(2), 1)
     number = int((source[0]["hospital"] == "D").sum())
     nobody = source[1].replace("D", None, "hospital")

@@ -13,7 +13,7 @@ from quiltwork.tables.partitioning.coded_records import Axes, CodedRecords
 from quiltwork.tables.partitioning.guards import Guard
 from quiltwork.tables.spark.domains import Domains
 from quiltwork.tables.spark.tree import Measure, Router, grow
-from quiltwork.tables.spark.workers import PartVerdict, combined, packed, unpacked
+from quiltwork.tables.spark.workers import PartVerdict, combine_verdicts, packed, unpacked
 from quiltwork.tables.verification import Verdict, group_is_private
 
 COUNTS = st.lists(st.integers(0, 9), min_size=2, max_size=12).filter(
@@ -25,7 +25,7 @@ AXES = Axes((np.linspace(0, 1, 40), np.linspace(0, 1, 5), np.zeros(1)), (None,) 
 
 
 def balanced_last(counts) -> int:
-    return Axes((np.linspace(0, 1, len(counts)),), (None,)).last(0, np.array(counts))
+    return Axes((np.linspace(0, 1, len(counts)),), (None,)).balanced_cut(0, np.array(counts))
 
 
 @given(COUNTS)
@@ -121,10 +121,10 @@ def test_a_proven_breach_of_any_part_is_told_first():
 
     fine, doubtful = part((), private=True), part(("a", None), settled=False)
     later, first = part(("b", "c")), part(("b", None))
-    assert combined([fine, doubtful, later, first]).group == ("b", None)
-    assert not combined([fine, doubtful]).settled
-    assert combined([fine, fine]).private
-    assert combined([fine, later]).checks == 4
+    assert combine_verdicts([fine, doubtful, later, first]).group == ("b", None)
+    assert not combine_verdicts([fine, doubtful]).settled
+    assert combine_verdicts([fine, fine]).private
+    assert combine_verdicts([fine, later]).checks == 4
 
 
 def test_one_tree_per_provider():

@@ -1,4 +1,4 @@
-"""What a published table lets others learn: who is in it, what they have, what it does not say."""
+"""Risks of a published table: re-identification, disclosure, and five attacks."""
 
 from quiltwork.tables.risk.assessment import Assessment, assess
 from quiltwork.tables.risk.attacks import CutInfo, TableAttack

@@ -1,16 +1,17 @@
-"""`assess`: everything a table reveals, in one result, with what it does not protect against.
+"""`assess`: everything that a table reveals, in one result, with what it does not protect against.
 
 Re-identification: someone who knows a person's quasi-identifiers, and that the person is in the
 table (the "prosecutor"), picks the right record of a group of n people with probability 1/n. The
 mean over records is the share of people that an attack on everybody finds (the "marketer").
 
-Attribute disclosure: someone who knows which group a person is in guesses the group's most common
-value; the share of that value is how surely it is right. Compared with guessing the most common
-value of the whole table, that is what the table gave away.
+Attribute disclosure: someone who knows the group of a person guesses its most common value; the
+share of that value is the probability of being right. The gain over guessing the most common value
+of the whole table is what the groups reveal.
 
-Attacks: k-anonymity and its kin bound what one table tells someone who does not know how it was
-made, has no other table and does not learn from it. Each attack breaks one of these assumptions; it
-is carried out on this very table, as far as what it needs is at hand (`attacks`).
+Attacks: k-anonymity and similar models bound what one table reveals to someone who does not know
+how it was made, has no other table and does not learn from it. Each attack breaks one of these
+assumptions; it is carried out on this very table, as far as the necessary data are available
+(`attacks`).
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ from quiltwork.tables.table import Table, read_table
 
 QUERIES = 2500
 _QUERY_WORK = 200_000_000
-"""Rows × queries that are spent on the query error."""
+"""The most rows × queries that are evaluated for the query error."""
 SMALL = (2, 3, 5, 10, 20)
-"""Group sizes below which records are counted: the usual thresholds of statistical offices."""
+"""Group sizes below which people are counted: usual thresholds of statistical offices."""
 SURE = tuple(step / 10 for step in range(1, 11))
-"""Confidences from which records are counted."""
+"""Shares of the most common value from which records are counted."""
 
 
 @dataclass(frozen=True)
@@ -55,8 +56,8 @@ class Reidentification:
     """The risk that records are attributed to people.
 
     Attributes:
-        people: in the table: records, or subjects where the table names them.
-        groups: with equal quasi-identifiers.
+        people: the number of people in the table: records, or subjects if the table names them.
+        groups: the number of groups with equal quasi-identifiers.
         highest: the largest risk of a person, 1/(smallest group).
         mean: the mean risk of all people, groups/people.
         unique: people who are alone in their group.
@@ -78,8 +79,8 @@ def reidentification(table: Table) -> Reidentification:
 
     >>> import pandas
     >>> frame = pandas.DataFrame({"age": ["3*", "3*", "4*"], "ill": ["a", "b", "a"]})
-    >>> found = reidentification(Table(frame, None, ["age"], "ill"))
-    >>> found.highest, round(found.mean, 3), found.unique
+    >>> risk = reidentification(Table(frame, None, ["age"], "ill"))
+    >>> risk.highest, round(risk.mean, 3), risk.unique
     (1.0, 0.667, 1)
     """
     sizes = people_per_group(table)
@@ -98,16 +99,17 @@ def reidentification(table: Table) -> Reidentification:
 
 @dataclass(frozen=True)
 class Disclosure:
-    """The risk that one sensitive column is inferred.
+    """The risk that the values of one sensitive column are inferred.
 
     Attributes:
         attribute: the column.
-        records: in the table; with subjects, each person counts once for every value in a group.
+        records: the number of records; with subjects, each person counts once for every value in a
+            group.
         base: the share of the most common value in the whole table.
-        mean: the share of records whose value the best guess per group hits.
+        mean: the share of records with the most common value of their group.
         highest: the largest share of one value in a group.
         certain: records in groups with a single value.
-        surer: confidence → records in groups where one value has at least this share.
+        surer: share → records in groups where one value has at least this share.
     """
 
     attribute: str
@@ -120,21 +122,21 @@ class Disclosure:
 
     @property
     def gain(self) -> float:
-        """How much more often the guess is right than without the table's groups."""
+        """How much more often the guess is right with the groups than without."""
         return self.mean - self.base
 
 
 def disclosures(table: Table) -> tuple[Disclosure, ...]:
-    """Measure each sensitive column of a table as it stands.
+    """Measure the disclosure risk of each sensitive column of a table as it stands.
 
     >>> import pandas
     >>> frame = pandas.DataFrame({"age": ["3*", "3*", "4*", "4*"], "ill": ["a", "b", "a", "a"]})
-    >>> found, = disclosures(Table(frame, None, ["age"], "ill"))
-    >>> found.base, found.mean, found.certain
+    >>> risk, = disclosures(Table(frame, None, ["age"], "ill"))
+    >>> risk.base, risk.mean, risk.certain
     (0.75, 0.75, 2)
     """
-    found = attribute_counts(table).items()
-    return tuple(_disclosure(name, counts) for name, counts in found)
+    columns = attribute_counts(table).items()
+    return tuple(_disclosure(name, counts) for name, counts in columns)
 
 
 def _disclosure(name: str, counts: ValueCounts) -> Disclosure:
@@ -154,12 +156,12 @@ def _disclosure(name: str, counts: ValueCounts) -> Disclosure:
 
 @dataclass(frozen=True)
 class TableUtility:
-    """What a publication keeps of its rows, and what its providers ask before they sign.
+    """What a publication keeps of its rows, and the facts for its providers.
 
     Attributes:
-        made: what every group satisfies, and how it was made.
-        loss: what generalization lost.
-        queries: how many range queries were asked for the query error.
+        made: what every group satisfies, and how the table was made, in words.
+        loss: the information loss.
+        queries: the number of range queries for the query error.
         query_error: their mean relative error.
         providers: whose rows are in it, and who would break it next.
     """
@@ -176,18 +178,18 @@ class Assessment(ChartedResult):
     """What a table reveals as it stands.
 
     Attributes:
-        rows: of the table.
+        rows: the number of rows of the table.
         models: the values of k, l, t, β and δ that it has.
         reidentification: the risk that records are attributed to people.
         disclosures: the risk that sensitive values are inferred, per column.
-        learned: how well a learner guesses sensitive values within the groups, where the original
-            records were at hand to score it.
+        learned: how well a trained model guesses sensitive values within the groups, if the
+            original records were available to score it.
         cuts: how the groups were cut, for a publication.
         downcoded: how much of the generalization can be undone.
         against: what another release adds, if one was compared.
-        subtracted: what providers learn by taking out their own records, if the table names them.
-        attacks: what each attack on the table found; `to_frame` has a row for each.
-        kept: what a publication keeps, and what its providers ask.
+        subtracted: what providers learn by removing their own records, if the table names them.
+        attacks: the result of each attack; `to_frame` has a row for each.
+        kept: what a publication keeps, and the facts for its providers.
     """
 
     schema = ("risk", 3)
@@ -205,42 +207,44 @@ class Assessment(ChartedResult):
     kept: TableUtility | None = None
 
     def explain(self) -> str:
-        """Say how large the smallest group is, and what every attack found."""
-        found = (f"{one.attack} ({one.decided}): {one.found}" for one in self.attacks)
+        """Return the size of the smallest group, and the result of every attack."""
+        lines = (f"{attack.attack} ({attack.decided}): {attack.found}" for attack in self.attacks)
         return "\n".join(
             (
-                f"{self.rows:,} records; every one is alike with {self.models.k - 1:,} others at "
-                "least in what identifies them. Attacks on the table:",
-                *found,
+                f"{self.rows:,} records; each has the same quasi-identifiers as at least "
+                f"{self.models.k - 1:,} others. Attacks on the table:",
+                *lines,
             )
         )
 
     def records(self) -> list[dict[str, Any]]:
         """Return a row for each attack."""
-        return [one.body() for one in self.attacks]
+        return [attack.body() for attack in self.attacks]
 
     def chart(self) -> BarChart:
-        """Show how often sensitive values are guessed right, without the table and by attack."""
+        """Draw the share of sensitive values guessed right, without the table and by attack."""
         first = self.disclosures[0]
         bars = [("without the table", first.base), ("by the groups", first.mean)]
-        bars += [(f"by {one.attack}", one.reached) for one in self.attacks if one.reached]
+        bars += [
+            (f"by {attack.attack}", attack.reached) for attack in self.attacks if attack.reached
+        ]
         return BarChart(
             f"How often {first.attribute} is guessed right",
-            "The share of records whose value is guessed: the most common value of the table, that "
-            "of each group, and what attacks make of the groups.",
+            "The share of records whose value is guessed right: with the most common value of the "
+            "table, with that of each group, and by each attack.",
             "share of records",
             tuple((name, round(share, 4)) for name, share in bars),
         )
 
     def body(self) -> dict[str, Any]:
-        """Return everything by name, and what groups add to guesses."""
-        gains = [{**plain(one), "gain": one.gain} for one in self.disclosures]
-        found = {**super().body(), "disclosures": gains}
-        del found["kept"]
+        """Return everything by name, as JSON values, with the gain of each disclosure."""
+        gains = [{**plain(disclosure), "gain": disclosure.gain} for disclosure in self.disclosures]
+        document = {**super().body(), "disclosures": gains}
+        del document["kept"]
         if self.kept is None:
-            return found
+            return document
         return {
-            **found,
+            **document,
             "loss": plain(self.kept.loss),
             "queries": self.kept.queries,
             "query_error": self.kept.query_error,
@@ -253,40 +257,40 @@ def assess(
     against: Intersection | None = None,
     learned: tuple[LearnerScore, ...] | None = None,
 ) -> Assessment:
-    """Measure a table as it stands: groups are rows with equal quasi-identifiers.
+    """Assess a table as it stands: its groups are the rows with equal quasi-identifiers.
 
-    `against` is what `intersection(earlier, table)` found, `learned` what
-    `definetti_of_texts(table, original)`. Of a publication more is at hand: it is compared with
-    another cut (`rehearse_intersection`), a learner is scored, and what was lost and what its
-    providers ask is measured as well. Subtraction is carried out where the table names its
-    providers. Cost: a few passes over the rows; of a publication also the attacks, and at most
+    `against` is the result of `intersection(earlier, table)`, `learned` that of
+    `definetti_of_texts(table, original)`. For a publication more is computed: it is compared with
+    another cut of the same rows (`rehearse_intersection`), a trained model is scored, and
+    information loss and the facts for providers are measured. Subtraction needs a table that names
+    its providers. Cost: a few passes over the rows; for a publication also the attacks, and at most
     2,500 random queries.
 
     Raises:
-        InvalidInputError: if there is no Table, it is empty, or it has missing values that it does
-            not declare; if `against` is something else.
+        InvalidInputError: if the argument is neither a Table nor a publication, the table is empty,
+            or has undeclared missing values; if `against` is something else.
 
     >>> import pandas
     >>> frame = pandas.DataFrame({"age": ["20..29"] * 3, "ill": ["flu", "cold", "flu"]})
-    >>> found = assess(Table(frame, None, ["age"], "ill"))
-    >>> found.models.k, [one.attack for one in found.attacks]
+    >>> result = assess(Table(frame, None, ["age"], "ill"))
+    >>> result.models.k, [attack.attack for attack in result.attacks]
     (3, ['minimality', 'deFinetti', 'downcoding', 'intersection', 'subtraction'])
     """
-    made = released if isinstance(released, PublishedRecords) else None
-    table = read_table(released if made is None else made.table)
+    publication = released if isinstance(released, PublishedRecords) else None
+    table = read_table(released if publication is None else publication.table)
     _check("against", against, Intersection, "intersection(earlier, later)")
-    for one in learned if isinstance(learned, tuple) else (learned,):
-        _check("learned", one, LearnerScore, "definetti(publication)")
-    kept = None
-    if made is not None:
-        against = rehearse_intersection(made) if against is None else against
-        learned = definetti(made) if learned is None else learned
-        kept = _kept(made)
+    for item in learned if isinstance(learned, tuple) else (learned,):
+        _check("learned", item, LearnerScore, "definetti(publication)")
+    utility = None
+    if publication is not None:
+        against = rehearse_intersection(publication) if against is None else against
+        learned = definetti(publication) if learned is None else learned
+        utility = _kept(publication)
     disclosed = disclosures(table)
-    cuts = None if made is None else _cuts(made)
-    undone = downcoding_of_texts(table) if made is None else downcoding(made)
-    taken_out = subtraction(table)
-    best = max(disclosed, key=lambda one: one.gain)
+    cuts = None if publication is None else _cuts(publication)
+    downcoded = downcoding_of_texts(table) if publication is None else downcoding(publication)
+    subtracted = subtraction(table)
+    best = max(disclosed, key=lambda item: item.gain)
     return Assessment(
         rows=table.encoded.rows,
         models=privacy_models(table),
@@ -294,45 +298,47 @@ def assess(
         disclosures=disclosed,
         learned=learned,
         cuts=cuts,
-        downcoded=undone,
+        downcoded=downcoded,
         against=against,
-        subtracted=taken_out,
+        subtracted=subtracted,
         attacks=attacks_on(
-            (best.base, best.mean, best.attribute), cuts, learned, undone, against, taken_out
+            (best.base, best.mean, best.attribute), cuts, learned, downcoded, against, subtracted
         ),
-        kept=kept,
+        kept=utility,
     )
 
 
-def _kept(made: PublishedRecords) -> TableUtility:
-    """Measure what a publication keeps, and what its providers ask."""
-    queries = max(50, min(QUERIES, _QUERY_WORK // made.source.encoded.rows))
+def _kept(publication: PublishedRecords) -> TableUtility:
+    """Measure what a publication keeps, and the facts for its providers."""
+    queries = max(50, min(QUERIES, _QUERY_WORK // publication.source.encoded.rows))
     return TableUtility(
-        made=f"{made.constraint} against {coalition_text(made.m)}, made by the method "
-        f"{made.method!r} and verified. {made.pooled}",
-        loss=publication_loss(made),
+        made=f"{publication.constraint} against {coalition_text(publication.m)}, made by the "
+        f"method {publication.method!r} and verified. {publication.pooled}",
+        loss=publication_loss(publication),
         queries=queries,
-        query_error=query_error(made.source, made, queries),
-        providers=for_providers(made),
+        query_error=query_error(publication.source, publication, queries),
+        providers=for_providers(publication),
     )
 
 
 def coalition_text(m: int) -> str:
-    """Say who is withstood."""
+    """Return in words which coalitions are withstood."""
     if m == 0:
         return "outsiders"
     return f"any {m} colluding providers" if m > 1 else "any single provider"
 
 
-def _cuts(made: PublishedRecords) -> CutInfo:
-    """Say whether sensitive values had a say in the cuts (statement 6 of the theory page)."""
-    recipe = made.recipe
+def _cuts(publication: PublishedRecords) -> CutInfo:
+    """Return whether sensitive values influenced the cuts (statement 6 of the theory page)."""
+    recipe = publication.recipe
     if recipe.blind:
-        return CutInfo(by_values=False, left_out=made.suppressed)
+        return CutInfo(by_values=False, left_out=publication.suppressed)
     by_numbers = recipe.constraint.records_alone
     return CutInfo(not by_numbers or recipe.rules.relaxed or recipe.rules.split == "fitness")
 
 
 def _check(name: str, value: Any, kind: type, made_by: str) -> None:
     if value is not None and not isinstance(value, kind):
-        raise InvalidInputError(f"{name} is what {made_by} returned, not a {type(value).__name__}.")
+        raise InvalidInputError(
+            f"{name} must be the result of {made_by}, not a {type(value).__name__}."
+        )

@@ -1,12 +1,12 @@
-"""What a learner makes of published groups: the deFinetti attack, carried out and scored.
+"""The deFinetti attack: a model learns sensitive values from published groups, and is scored.
 
-A group says which sensitive values its members have, not who has which. Someone who knows the
+A group shows which sensitive values its members have, not who has which. Someone who knows the
 members' quasi-identifiers learns from all groups together which go with which value, and with that
 who in a group most likely has which of its values (Kifer, Attacks on privacy and deFinetti's
-theorem, SIGMOD 2009). Here: a naive Bayes model, starting from the groups' frequencies; in turns it
-is fitted to the guesses, and the guesses are made from it and scaled (Sinkhorn) until every group
-gives out each of its values as often as published. The score counts actual records. Nothing is
-drawn at random. Cost: O(pairs of person and possible value × quasi-identifiers) per round.
+theorem, SIGMOD 2009). Here the model is naive Bayes, starting from the groups' frequencies; in
+turns, it is fitted to the guesses, and the guesses are computed from it and scaled (Sinkhorn) until
+every group has each of its values as often as published. The score counts actual records. Nothing
+is random. Cost: O(pairs of person and possible value × quasi-identifiers) per round.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from quiltwork.tables.publishing.published_records import Publication, require_l
 from quiltwork.tables.table import Table, check_same_roles, read_table
 
 ROUNDS = 10
-"""How often the model is fitted; on Adult its hits hardly change after two."""
+"""How often the model is fitted; on Adult its score hardly changes after two rounds."""
 SCALINGS = 8
 SURE = 0.9
 MOST_PAIRS = 700_000
-"""Pairs of record and possible value of a publication; of a larger one, every n-th group."""
+"""The most pairs of record and possible value; of larger tables every n-th group is used."""
 MOST_LINKED = 16_000_000
-"""Pairs of person and possible value where people may fit several groups."""
+"""The most pairs of person and possible value, if people may fit several groups."""
 _BINS = 64  # of a column of numbers, for the model
 _TINY = 1e-30
 
@@ -43,16 +43,16 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class LearnerScore(ResultBase):
-    """How well sensitive values are guessed by someone who learns from the groups.
+    """How well sensitive values are guessed by a model trained on the groups.
 
     Attributes:
         attribute: the sensitive column.
-        people: records whose value was guessed.
-        by_group: the share of them that the most common value of their group hits.
-        learned: the share that the learner hits.
-        sure: records about which the learner is at least 90 % sure.
-        sure_right: of these, those for which it is right.
-        sure_by_group: records in groups in which one value has 90 %.
+        people: the number of records whose value was guessed.
+        by_group: the share of them with the most common value of their group.
+        learned: the share that the model guesses right.
+        sure: the number of records about which the model is at least 90 % sure.
+        sure_right: of these, the number guessed right.
+        sure_by_group: the number of records in groups where one value has 90 %.
     """
 
     also = ("gain",)
@@ -66,19 +66,19 @@ class LearnerScore(ResultBase):
 
     @property
     def gain(self) -> float:
-        """How much more often the learner is right than the group's own frequencies."""
+        """How much more often the model is right than the group's own frequencies."""
         return self.learned - self.by_group
 
 
 @dataclass(frozen=True, eq=False)
 class _Candidates:
-    """Every value that every person may have, by person; a value may come from several groups.
+    """The pairs of a person and a value that the person may have, perhaps from several groups.
 
     Attributes:
         person: of each pair, ascending.
         cell: of each pair, the index into the groups' counts.
         value: of each pair, its code.
-        starts: where the pairs of each person start.
+        starts: the index at which the pairs of each person start.
     """
 
     person: Ints
@@ -90,11 +90,11 @@ class _Candidates:
 def definetti(publication: Publication) -> tuple[LearnerScore, ...]:
     """Attack a publication as someone who knows everybody's quasi-identifiers and group.
 
-    Of a table with more than 700,000 pairs of record and possible value, every n-th group is
+    For a table with more than 700,000 pairs of record and possible value, every n-th group is
     attacked.
 
     Raises:
-        InvalidInputError: if it is no publication.
+        InvalidInputError: if the argument is not a publication.
 
     >>> import pandas
     >>> from quiltwork.tables import KAnonymity, LDiversity, anonymize
@@ -102,33 +102,33 @@ def definetti(publication: Publication) -> tuple[LearnerScore, ...]:
     ...     "age": [20, 20, 20, 20, 30, 30, 30, 30] * 10, "sex": [*"fffmfmmm"] * 10})
     >>> frame["ill"] = frame["sex"].map({"f": "flu", "m": "cold"})
     >>> table = Table(frame, None, ["age", "sex"], "ill")
-    >>> found, = definetti(anonymize(table, KAnonymity(9) & LDiversity(2), m=0))
-    >>> found.by_group, found.learned  # two groups of both sexes and both values
+    >>> score, = definetti(anonymize(table, KAnonymity(9) & LDiversity(2), m=0))
+    >>> score.by_group, score.learned  # two groups of both sexes and both values
     (0.75, 1.0)
     """
     published = require_local(publication)
     source, labels, rows = published.source, published.labels, published.rows
-    found = []
+    scores = []
     for name in source.sensitive:
         column = sensitive_column(source, name)
         truth = column.codes[rows].astype(np.int64)
         counts = value_counts(
             labels, truth.astype(np.int32), published.boxes.count, len(column.values)
         )
-        kept = _thinned(counts)
-        people = np.flatnonzero(kept[labels])
+        attacked = _thinned(counts)
+        people = np.flatnonzero(attacked[labels])
         links = np.arange(len(people)), labels[people]
         quasi = [_binned(column, rows[people]) for column in source.encoded.quasi]
-        found.append(_attack(name, quasi, links, counts, truth[people]))
-    return tuple(found)
+        scores.append(_attack(name, quasi, links, counts, truth[people]))
+    return tuple(scores)
 
 
 def definetti_of_texts(published: Table, original: Table) -> tuple[LearnerScore, ...]:
     """Attack a table of published texts as someone who knows the quasi-identifiers of its people.
 
-    `original` holds them with their sensitive values, which only the score looks at; its orders and
-    hierarchies say how labels are read. A person who fits several groups may be in each of them;
-    people who fit none are left out.
+    `original` contains these people with their sensitive values, which are used for the score only;
+    its orders and hierarchies define how labels are read. A person who fits several groups may be
+    in each of them; people who fit none are left out.
 
     Raises:
         InvalidInputError: if columns do not match, or nobody fits a group.
@@ -138,81 +138,86 @@ def definetti_of_texts(published: Table, original: Table) -> tuple[LearnerScore,
     row, group = fitting_groups(published, original, np.arange(original.encoded.rows))
     if not len(row):
         raise InvalidInputError(
-            "No row of the original table fits a published group; declare hierarchies and orders, "
-            "or compare the table that was published."
+            "No row of the original table fits a published group. Declare its hierarchies and "
+            "orders, or pass the table from which it was published."
         )
     people, person = np.unique(row, return_inverse=True)
     links = person.astype(np.int64), group
     quasi = [_binned(column, people) for column in original.encoded.quasi]
-    found = []
+    scores = []
     groups = published.groups
     for name in published.sensitive:
-        shown, column = (sensitive_column(table, name) for table in (published, original))
-        counts = value_counts(groups.labels, shown.codes, groups.count, len(shown.values))
-        truth = match_codes(column.values, shown.values)[column.codes[people]]
-        found.append(_attack(name, quasi, links, counts, truth))
-    return tuple(found)
+        published_column, column = (
+            sensitive_column(table, name) for table in (published, original)
+        )
+        counts = value_counts(
+            groups.labels, published_column.codes, groups.count, len(published_column.values)
+        )
+        truth = match_codes(column.values, published_column.values)[column.codes[people]]
+        scores.append(_attack(name, quasi, links, counts, truth))
+    return tuple(scores)
 
 
 def _thinned(counts: ValueCounts) -> NDArray[np.bool_]:
-    """Choose every n-th group, so that the pairs of person and value are not too many."""
+    """Choose every n-th group, so that there are not too many pairs of person and value."""
     variety = np.bincount(counts.group, minlength=len(counts.sizes))
     pairs = int((variety * counts.sizes).sum())
     return np.asarray(np.arange(len(counts.sizes)) % -(-pairs // MOST_PAIRS) == 0)
 
 
 def _binned(column: Column, rows: Ints) -> Ints:
-    """Return a column's codes for the model; many numbers fall into bins of about equal size."""
+    """Return a column's codes for the model; many numbers are binned into about equal sizes."""
     codes = column.codes[rows].astype(np.int64)
     if column.kind == "categorical" or len(column.values) <= _BINS:
         return codes
-    upto = np.cumsum(np.bincount(codes, minlength=len(column.values)))
-    return np.asarray((upto[codes] - 1) * _BINS // len(codes), dtype=np.int64)
+    cumulative = np.cumsum(np.bincount(codes, minlength=len(column.values)))
+    return np.asarray((cumulative[codes] - 1) * _BINS // len(codes), dtype=np.int64)
 
 
 def _attack(
     name: str, quasi: Sequence[Ints], links: tuple[Ints, Ints], counts: ValueCounts, truth: Ints
 ) -> LearnerScore:
+    """Train the model on one sensitive column, and score it."""
     pairs = _candidates(links, counts)
     weight = counts.records[pairs.cell].astype(np.float64)
-    start = _per_person(pairs, weight)
-    guessed = learned_shares(quasi, pairs, counts, start)
-    before, after = (_score(pairs, shares, truth) for shares in (start, guessed))
+    by_group = _per_person(pairs, weight)
+    learned = learned_shares(quasi, pairs, counts, by_group)
+    group_score, learner_score = (_score(pairs, shares, truth) for shares in (by_group, learned))
     return LearnerScore(
         attribute=name,
         people=len(truth),
-        by_group=before[0],
-        learned=after[0],
-        sure=after[1],
-        sure_right=after[2],
-        sure_by_group=before[1],
+        by_group=group_score[0],
+        learned=learner_score[0],
+        sure=learner_score[1],
+        sure_right=learner_score[2],
+        sure_by_group=group_score[1],
     )
 
 
 def _candidates(links: tuple[Ints, Ints], counts: ValueCounts) -> _Candidates:
-    """Spread every link of a person and a group over the values of the group."""
+    """Expand every link of a person and a group to the values of the group."""
     variety = np.bincount(counts.group, minlength=len(counts.sizes))
     person, group = links
     per_link = variety[group]
     total = int(per_link.sum())
     if total > MOST_LINKED:
         raise UnsupportedError(
-            f"{total:,} pairs of person and possible value are too many; attack a sample of groups."
+            f"{total:,} pairs of person and possible value are too many; use a sample of groups."
         )
     cell = concatenated_ranges(counts.starts[group], per_link)
-    who = np.repeat(person, per_link)
-    starts = np.searchsorted(who, np.arange(int(who[-1]) + 1))
-    return _Candidates(who, cell, counts.value[cell], starts)
+    people = np.repeat(person, per_link)
+    starts = np.searchsorted(people, np.arange(int(people[-1]) + 1))
+    return _Candidates(people, cell, counts.value[cell], starts)
 
 
 def learned_shares(
     quasi: Sequence[Ints], pairs: _Candidates, counts: ValueCounts, start: Floats
 ) -> Floats:
-    """Return for every pair how likely the learner holds it to be.
+    """Return, for every pair, the probability that the model gives it.
 
-    In each round the model is P(x | value) for every quasi-identifier, from the present shares with
-    one record more for everything; the shares become the product of these, scaled in turns to the
-    published number of records of every cell and to 1 for every person.
+    In each round the model is P(x | value) for every quasi-identifier, estimated from the present
+    shares with one record added everywhere. The shares become the product of these, scaled in turns
+    to the published number of records of every cell and to 1 for every person.
     """
     shares = start
     values = counts.values
@@ -221,37 +226,39 @@ def learned_shares(
         score = np.zeros(len(shares))
         for codes in quasi:
             domain = int(codes.max()) + 1
-            place = codes[pairs.person] * values + pairs.value  # made again: all would fill memory
-            seen = np.bincount(place, shares, domain * values).reshape(domain, values)
-            score += np.log((seen + 1) / (total + domain)).ravel()[place]
+            cell_of = (
+                codes[pairs.person] * values + pairs.value
+            )  # computed anew each round: keeping all would fill memory
+            weight_of = np.bincount(cell_of, shares, domain * values).reshape(domain, values)
+            score += np.log((weight_of + 1) / (total + domain)).ravel()[cell_of]
         score -= np.maximum.reduceat(score, pairs.starts)[pairs.person]
         shares = _per_person(pairs, np.maximum(np.exp(score), _TINY))
         for _ in range(SCALINGS):
-            given = np.bincount(pairs.cell, shares, len(counts.records))
-            factor = counts.records / np.maximum(given, _TINY)
+            received = np.bincount(pairs.cell, shares, len(counts.records))
+            factor = counts.records / np.maximum(received, _TINY)
             shares = _per_person(pairs, np.maximum(shares * factor[pairs.cell], _TINY))
     return shares
 
 
 def _per_person(pairs: _Candidates, weight: Floats) -> Floats:
-    """Scale weights so that every person's sum to 1."""
+    """Scale weights so that each person's add up to 1."""
     sums = np.add.reduceat(weight, pairs.starts)
     return np.asarray(weight / sums[pairs.person], dtype=np.float64)
 
 
 def _score(pairs: _Candidates, shares: Floats, truth: Ints) -> tuple[float, int, int]:
-    """Return the share of people whose likeliest value is theirs; those who are sure; and right.
+    """Return the share of people guessed right, the number of sure guesses, and of right sure ones.
 
-    A person with several likeliest values counts in parts.
+    A person with several most likely values counts in parts.
     """
     values = int(pairs.value.max()) + 1
-    keys, place = np.unique(pairs.person * values + pairs.value, return_inverse=True)
-    by_value = np.bincount(place.reshape(-1), shares)
-    who, value = keys // values, keys % values
-    starts = np.searchsorted(who, np.arange(len(truth)))
+    keys, pair_of = np.unique(pairs.person * values + pairs.value, return_inverse=True)
+    by_value = np.bincount(pair_of.reshape(-1), shares)
+    person, value = keys // values, keys % values
+    starts = np.searchsorted(person, np.arange(len(truth)))
     highest = np.maximum.reduceat(by_value, starts)
-    best = by_value >= highest[who] * (1 - 1e-9)
-    hit = np.add.reduceat((best & (value == truth[who])).astype(np.float64), starts)
+    best = by_value >= highest[person] * (1 - 1e-9)
+    hit = np.add.reduceat((best & (value == truth[person])).astype(np.float64), starts)
     hit /= np.add.reduceat(best.astype(np.float64), starts)
-    sure = highest >= SURE - 1e-9
-    return float(hit.mean()), int(sure.sum()), int(np.count_nonzero(sure & (hit == 1)))
+    is_sure = highest >= SURE - 1e-9
+    return float(hit.mean()), int(is_sure.sum()), int(np.count_nonzero(is_sure & (hit == 1)))

@@ -1,11 +1,11 @@
-"""What can be undone of a generalization that goes just as far as needed.
+"""Downcoding: how much of a minimal generalization can be undone.
 
-Someone who has the published table and knows the rule it was made by, nothing else, concludes
-(Cohen, Attacks on deidentification's defenses, USENIX Security 2022, calls it downcoding): a box is
-the least one that covers its records, so both ends of a range and every member of a set are values
-of some record. Of two records in `20..25` one is 20 and one is 25; it is only open which. For the
-boxes of this library that is certain, and it matters the more the smaller groups are: n records in
-a range tell 2 values, in a set as many as it has members.
+Someone who has the published table and knows only the rule by which it was made concludes (Cohen,
+Attacks on deidentification's defenses, USENIX Security 2022): a box is the smallest one that covers
+its records, so both ends of a range and every member of a set are values of some record. Of two
+records in `20..25` one is 20 and one is 25; only who is which stays open. For the boxes of this
+library that is certain, and it matters more for smaller groups: n records in a range reveal 2
+values, in a set as many as it has members.
 
 Cost: a few passes over the rows.
 """
@@ -33,9 +33,9 @@ class DowncodingResult(ResultBase):
 
     Attributes:
         cells: records × quasi-identifiers.
-        generalized: cells that are published as a range, a set or a label above several values.
-        told: of these, cells whose value the table tells: only who of the group has it is open.
-        certain: whether boxes are known to be the least ones, as those of this library are.
+        generalized: cells published as a range, a set or a label above several values.
+        told: of these, cells whose value is revealed, except who in the group has it.
+        certain: whether boxes are known to be the smallest ones, as those of this library are.
     """
 
     cells: int
@@ -45,13 +45,14 @@ class DowncodingResult(ResultBase):
 
 
 def downcoding_of_texts(table: Table) -> DowncodingResult:
-    """Count what the texts of a table tell, if its boxes are the least that cover their records.
+    """Count the values that a table's texts reveal if its boxes are the smallest possible.
 
-    A column in which some set has more members than the group has records is not made so, and
-    tells nothing. Labels of hierarchies are not told from values, unless they end in stars.
+    A column in which some set has more members than the group has records is not made that way, and
+    reveals nothing. Labels of hierarchies cannot be distinguished from values unless they end in
+    stars.
 
     Raises:
-        InvalidInputError: if there is no Table.
+        InvalidInputError: if the argument is not a Table.
 
     >>> import pandas
     >>> frame = pandas.DataFrame({"age": ["20..25"] * 2 + ["31..39"] * 3, "ill": [*"abcab"]})
@@ -60,20 +61,20 @@ def downcoding_of_texts(table: Table) -> DowncodingResult:
     """
     groups = read_table(table).groups
     sizes = np.bincount(groups.labels, minlength=groups.count)
-    generalized = told = 0
+    generalized = revealed = 0
     for column in table.encoded.quasi:
-        forms = np.array([_values_told(value) for value in column.values])
-        values = forms[column.codes[groups.first]]
+        counts_of_texts = np.array([_values_told(value) for value in column.values])
+        values = counts_of_texts[column.codes[groups.first]]
         generalized += int(sizes[values != 1].sum())
-        told += _told(values, sizes)
-    return DowncodingResult(table.encoded.rows * len(table.encoded.quasi), generalized, told)
+        revealed += _told(values, sizes)
+    return DowncodingResult(table.encoded.rows * len(table.encoded.quasi), generalized, revealed)
 
 
 def downcoding(publication: Publication) -> DowncodingResult:
-    """Count what the boxes of a publication tell.
+    """Count the values that the boxes of a publication reveal.
 
     Raises:
-        InvalidInputError: if there is no publication.
+        InvalidInputError: if the argument is not a publication.
 
     >>> import pandas
     >>> from quiltwork.tables import KAnonymity, Table, anonymize
@@ -87,14 +88,14 @@ def downcoding(publication: Publication) -> DowncodingResult:
     published = require_local(publication)
     boxes, sizes = published.boxes, published.sizes
     columns = published.source.encoded.quasi
-    generalized = told = 0
+    generalized = revealed = 0
     for column, box in zip(columns, boxes.columns, strict=True):
-        several = box.lower < box.upper
-        values = 1 + several + box.missing if box.members is None else box.members.sizes
+        is_range = box.lower < box.upper
+        values = 1 + is_range + box.missing if box.members is None else box.members.sizes
         generalized += int(sizes[values > 1].sum())
         if column.hierarchy is None:
-            told += _told(values, sizes)
-    return DowncodingResult(len(published.rows) * len(columns), generalized, told, certain=True)
+            revealed += _told(values, sizes)
+    return DowncodingResult(len(published.rows) * len(columns), generalized, revealed, certain=True)
 
 
 def _told(values: Counts, sizes: Counts) -> int:

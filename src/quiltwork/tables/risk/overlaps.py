@@ -1,7 +1,8 @@
-"""Which published values of two tables can be the same person's: the overlap of their labels.
+"""Which published values of two tables can belong to the same person: the overlap of their labels.
 
 Ranges overlap if they share a point, sets if they share a member, labels of a declared hierarchy if
-they share a leaf. A star stands for any sign: `98***` overlaps `987**`, and stars alone everything.
+they share a leaf. A star matches any character: `98***` overlaps `987**`, and stars alone overlap
+everything.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _DAY = 86_400
 
 @dataclass(frozen=True)
 class ColumnLabels:
-    """How the texts of one column are understood.
+    """How the texts of one column are interpreted.
 
     Attributes:
         name: of the column.
@@ -39,7 +40,7 @@ class ColumnLabels:
 
     @classmethod
     def of(cls, name: str, order: Sequence[Any] | None, tree: Any) -> ColumnLabels:
-        """Take the declarations of a column."""
+        """Build it from the declarations of a column."""
         ranks = {leaf_text(value): rank for rank, value in enumerate(order or ())}
         leaves: dict[str, set[str]] = {}
         if tree is not None:
@@ -49,22 +50,22 @@ class ColumnLabels:
         return cls(name, ranks, {label: frozenset(under) for label, under in leaves.items()})
 
     def number(self, text: str) -> Decimal | None:
-        """Return where a value lies on its line; None if it is not on one.
+        """Return the position of a value on its line; None if it has none.
 
-        Moments lie where their day does, as the other table may have dates only.
+        Moments are rounded to their day, as the other table may have dates only.
         """
         if text in self.order:
             return Decimal(self.order[text])
-        found = ordered_key(text)
-        if found is None:
+        key = ordered_key(text)
+        if key is None:
             return None
-        return found[1] // _DAY if found[0] == "date" else found[1]
+        return key[1] // _DAY if key[0] == "date" else key[1]
 
 
 def overlaps(
     reading: ColumnLabels, first: Sequence[Any], second: Sequence[Any]
 ) -> NDArray[np.bool_]:
-    """Tell for each value of one column and each of the other whether a person can have both.
+    """Return, for each value of one column and each of the other, whether a person can have both.
 
     >>> ages = ColumnLabels.of("age", None, None)
     >>> overlaps(ages, ["20..29", "*"], ["25..34", "30"]).tolist()
@@ -74,18 +75,18 @@ def overlaps(
     if any(_is_range(label) for label in (*left, *right)):
         return _on_a_line(reading, left, right)
     sets = [[_members(reading, label) for label in side] for side in (left, right)]
-    meant: dict[Any, int] = {}
-    known = {
-        member: meant.setdefault(canonical_value(member), len(meant))
+    numbers: dict[Any, int] = {}
+    number_of = {
+        member: numbers.setdefault(canonical_value(member), len(numbers))
         for member in frozenset().union(*map(_all, sets))
     }
-    tables = [_membership(side, known) for side in sets]
-    met = np.asarray(tables[0] @ tables[1].T > 0)
+    tables = [_membership(side, number_of) for side in sets]
+    overlapping = np.asarray(tables[0] @ tables[1].T > 0)
     for row, members in enumerate(sets[0]):
-        met[row] |= _by_stars(members, sets[1], reading)
+        overlapping[row] |= _by_stars(members, sets[1], reading)
     for row, members in enumerate(sets[1]):
-        met[:, row] |= _by_stars(members, sets[0], reading)
-    return met
+        overlapping[:, row] |= _by_stars(members, sets[0], reading)
+    return overlapping
 
 
 def _all(sets: list[frozenset[str]]) -> frozenset[str]:
@@ -97,16 +98,17 @@ def _is_range(label: Label) -> bool:
 
 
 def _members(reading: ColumnLabels, label: Label) -> frozenset[str]:
-    found: set[str] = {MISSING} if label.missing else set()
+    """Return the values that a label covers."""
+    members: set[str] = {MISSING} if label.missing else set()
     for text in label.values:
-        found |= reading.leaves.get(text, {text})
-    return frozenset(found)
+        members |= reading.leaves.get(text, {text})
+    return frozenset(members)
 
 
 def _by_stars(
     members: frozenset[str], others: list[frozenset[str]], reading: ColumnLabels
 ) -> NDArray[np.bool_]:
-    """Tell which other sets have a member that one of these masks can stand for."""
+    """Return which other sets have a member that matches one of these masks."""
     masks = [text for text in members if "*" in text and text not in reading.leaves]
     if not masks:
         return np.zeros(len(others), dtype=bool)
@@ -114,6 +116,7 @@ def _by_stars(
 
 
 def _fits(mask: str, text: str) -> bool:
+    """Return whether a mask with stars matches a text of the same length."""
     if _is_everything(mask):
         return True
     return len(mask) == len(text) and all(
@@ -125,14 +128,18 @@ def _is_everything(text: str) -> bool:
     return bool(text) and not text.strip(EVERYTHING)
 
 
-def _membership(sets: list[frozenset[str]], known: Mapping[str, int]) -> NDArray[np.float32]:
-    table = np.zeros((len(sets), len(known)), dtype=np.float32)  # some members mean the same
+def _membership(sets: list[frozenset[str]], number_of: Mapping[str, int]) -> NDArray[np.float32]:
+    """Return set × member number; members with equal canonical values have one number."""
+    table = np.zeros(
+        (len(sets), len(number_of)), dtype=np.float32
+    )  # several members may share a number
     for row, members in zip(table, sets, strict=True):
-        row[[known[member] for member in members]] = 1
+        row[[number_of[member] for member in members]] = 1
     return table
 
 
 def _on_a_line(reading: ColumnLabels, left: list[Label], right: list[Label]) -> NDArray[np.bool_]:
+    """Return which ranges of two columns overlap."""
     low, high, gap = zip(*(_ends(reading, side) for side in (left, right)), strict=True)
     meet = (low[0][:, None] <= high[1]) & (low[1] <= high[0][:, None])
     return np.asarray(meet | (gap[0][:, None] & gap[1]))
@@ -141,7 +148,7 @@ def _on_a_line(reading: ColumnLabels, left: list[Label], right: list[Label]) -> 
 def _ends(
     reading: ColumnLabels, labels: list[Label]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.bool_]]:
-    """Return the ends of each label, and whether a missing value is in it."""
+    """Return the ends of each label, and whether it includes a missing value."""
     ends = []
     for label in labels:
         if any(map(_is_everything, label.values)):
@@ -150,11 +157,11 @@ def _ends(
         numbers = [reading.number(text) for text in label.values]
         if any(number is None for number in numbers):
             raise InvalidInputError(
-                f"Column {reading.name!r} has ranges, and values that have no place among them; "
-                "declare the order of its values."
+                f"Column {reading.name!r} has ranges, and values that are not ordered with them. "
+                "Declare the order of its values."
             )
-        placed = [float(number) for number in numbers if number is not None]
-        ends.append((min(placed), max(placed)) if placed else (np.inf, -np.inf))
+        positions = [float(number) for number in numbers if number is not None]
+        ends.append((min(positions), max(positions)) if positions else (np.inf, -np.inf))
     table = np.array(ends, dtype=np.float64).reshape(-1, 2)
     missing = np.array([label.missing for label in labels], dtype=bool)
     everything = np.isinf(table[:, 0]) & (table[:, 0] < 0)

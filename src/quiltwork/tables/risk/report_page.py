@@ -1,4 +1,4 @@
-"""Reports on tables: what they reveal, what they keep, as data and as one HTML page with plots."""
+"""Reports on tables: what they reveal and keep, as data and as an HTML page with plots."""
 
 from __future__ import annotations
 
@@ -34,76 +34,79 @@ from quiltwork.tables.risk.attacks import TableAttack
 
 
 def attacks_section(assessment: Assessment) -> Html:
-    """Write what every attack found, before the figures."""
+    """Return the section on attacks, which precedes the figures."""
     rows = [
         (
-            one.attack,
-            one.decided,
-            one.certain,
-            "–" if one.reached is None else f"{percent(one.before or 0)} → {percent(one.reached)}",
+            attack.attack,
+            attack.decided,
+            attack.certain,
+            "–"
+            if attack.reached is None
+            else f"{percent(attack.before or 0)} → {percent(attack.reached)}",
         )
-        for one in assessment.attacks
+        for attack in assessment.attacks
     ]
     header = ["attack", "decided", "records certain", "guessed right"]
     return section(
         "Attacks on this table",
         paragraph(
-            "The figures further below speak about one table and someone who does not know how it "
-            "was made, learns nothing from it and has no other. Five attacks go further; each was "
-            "carried out here, as far as what it needs is at hand."
+            "The figures below assume an attacker who does not know how this table was made, does "
+            "not train a model on it, and has no other table. Five attacks go further; each was "
+            "carried out here, as far as the necessary data were available."
         ),
-        table("What they found; guesses by the groups alone → by the attack", header, rows),
+        table("Results; guesses by the groups alone → by the attack", header, rows),
         figure(assessment.chart()),
         *map(_attack, assessment.attacks),
         anchor="attacks",
     )
 
 
-def _attack(found: TableAttack) -> Html:
-    """Write one attack: what it knows, what it found, what helps."""
-    groups = [f"Where it works best: {', '.join(texts)}." for texts in found.groups[:3]]
-    title = f"{found.attack[0].upper()}{found.attack[1:]}: {found.decided}."
+def _attack(attack: TableAttack) -> Html:
+    """Return the part on one attack: what the attacker knows, the result, what helps."""
+    groups = [f"Where it works best: {', '.join(texts)}." for texts in attack.groups[:3]]
+    title = f"{attack.attack[0].upper()}{attack.attack[1:]}: {attack.decided}."
     return joined(
         [
-            note(title, found.found),
-            bullets([f"Attacker: {found.knows}", *groups, f"What helps: {found.helps}"]),
+            note(title, attack.found),
+            bullets([f"Attacker: {attack.knows}", *groups, f"What helps: {attack.helps}"]),
         ]
     )
 
 
-def providers_section(found: ForProviders) -> Html:
-    """Write what providers ask before they sign: how many may collude, who is next, whose rows."""
-    breach = found.safe.breach
-    glance = {"Colluding providers withstood (max_m)": f"{int(found.safe):,}"}
+def providers_section(facts_for: ForProviders) -> Html:
+    """Return the section for providers: how many may collude, and whose rows are in it."""
+    breach = facts_for.safe.breach
+    key_figures = {"Colluding providers withstood (max_m)": f"{int(facts_for.safe):,}"}
     if breach is not None and breach.settled:
-        glance["Records left by the weakest coalition"] = f"{breach.left_size:,}"
-    share = f"{percent(found.alone / found.groups)} ({found.alone:,} of {found.groups:,})"
-    rows = [(name, number, found.published[name]) for name, number in found.rows.items()]
+        key_figures["Records left by the weakest coalition"] = f"{breach.left_size:,}"
+    alone, groups = facts_for.alone, facts_for.groups
+    share = f"{percent(alone / groups)} ({alone:,} of {groups:,})"
+    rows = [(name, number, facts_for.published[name]) for name, number in facts_for.rows.items()]
     return section(
         "For the providers",
-        facts({**glance, "Groups with one provider": share}),
-        paragraph(found.withstood),
+        facts({**key_figures, "Groups with one provider": share}),
+        paragraph(facts_for.withstood),
         table("Whose rows are in it", ["provider", "rows given", "published"], rows),
         anchor="providers",
     )
 
 
 def models_section(assessment: Assessment) -> Html:
-    """Write the values of the privacy models."""
-    found = assessment.models
+    """Return the section on the values of the privacy models."""
+    models = assessment.models
     recursive = (
-        "none" if found.recursive_c is None else f"({found.recursive_c}, {found.distinct_l})"
+        "none" if models.recursive_c is None else f"({models.recursive_c}, {models.distinct_l})"
     )
     rows = [
-        ("k-anonymity", str(found.k), "every group has at least k records"),
-        ("(α, k)-anonymity", f"{found.alpha:.4f}", "no value has a larger share of a group"),
-        ("distinct l-diversity", str(found.distinct_l), "at least l sensitive values"),
-        ("entropy l-diversity", f"{found.entropy_l:.3f}", "entropy at least log l"),
+        ("k-anonymity", str(models.k), "every group has at least k records"),
+        ("(α, k)-anonymity", f"{models.alpha:.4f}", "no value has a larger share of a group"),
+        ("distinct l-diversity", str(models.distinct_l), "at least l sensitive values"),
+        ("entropy l-diversity", f"{models.entropy_l:.3f}", "entropy at least log l"),
         ("recursive (c, l)-diversity", recursive, "r₁ < c·(r_l + r_(l+1) + …)"),
-        ("t-closeness", f"{found.t:.4f}", "distance of a group from the whole at most t"),
-        ("β-likeness", f"{found.beta:.3f}", "no value gains more than β, relatively"),
-        ("enhanced β-likeness", f"{found.enhanced_beta:.3f}", "the same, capped by −ln p"),
-        ("δ-disclosure", f"{found.delta:.3f}", "|ln(q/p)| below δ for values that occur"),
+        ("t-closeness", f"{models.t:.4f}", "distance of a group from the whole at most t"),
+        ("β-likeness", f"{models.beta:.3f}", "no value gains more than β, relatively"),
+        ("enhanced β-likeness", f"{models.enhanced_beta:.3f}", "the same, capped by −ln p"),
+        ("δ-disclosure", f"{models.delta:.3f}", "|ln(q/p)| below δ for values that occur"),
     ]
     return section(
         "Privacy models",
@@ -112,12 +115,12 @@ def models_section(assessment: Assessment) -> Html:
     )
 
 
-def reidentification_section(found: Reidentification) -> Html:
-    """Write how surely records are attributed to people."""
-    sizes = sorted(found.sizes.items())
+def reidentification_section(risk: Reidentification) -> Html:
+    """Return the section on how surely records are attributed to people."""
+    sizes = sorted(risk.sizes.items())
     people = accumulate(size * number for size, number in sizes)
     points = tuple(
-        (float(size), done / found.people) for (size, _), done in zip(sizes, people, strict=True)
+        (float(size), done / risk.people) for (size, _), done in zip(sizes, people, strict=True)
     )
     chart = LineChart(
         "Records by the size of their group",
@@ -129,15 +132,16 @@ def reidentification_section(found: Reidentification) -> Html:
         log_x=sizes[-1][0] >= 10 * sizes[0][0],
     )
     rows = [
-        (f"fewer than {limit}", number, percent(number / found.people, 2))
-        for limit, number in found.below.items()
+        (f"fewer than {limit}", number, percent(number / risk.people, 2))
+        for limit, number in risk.below.items()
     ]
     return section(
         "Re-identification",
         paragraph(
-            f"Who knows someone's quasi-identifiers and that they are in the table finds their "
-            f"record with probability {percent(found.highest, 2)} at most and "
-            f"{percent(found.mean, 2)} on average; {found.unique:,} of {found.people:,} are unique."
+            "Someone who knows a person's quasi-identifiers, and that the person is in the table, "
+            f"picks the right record with probability {percent(risk.highest, 2)} at most and "
+            f"{percent(risk.mean, 2)} on average; {risk.unique:,} of {risk.people:,} people are "
+            "unique."
         ),
         figure(chart),
         table("People in small groups", ["group", "people", "share"], rows),
@@ -145,34 +149,36 @@ def reidentification_section(found: Reidentification) -> Html:
     )
 
 
-def disclosure_section(found: Sequence[Disclosure]) -> Html:
-    """Write how surely sensitive values are inferred."""
+def disclosure_section(disclosures: Sequence[Disclosure]) -> Html:
+    """Return the section on how surely sensitive values are inferred."""
     series = []
-    for one in found:
-        points = tuple((level, number / one.records) for level, number in one.surer.items())
-        series.append(Line(one.attribute, points))
+    for disclosure in disclosures:
+        points = tuple(
+            (level, number / disclosure.records) for level, number in disclosure.surer.items()
+        )
+        series.append(Line(disclosure.attribute, points))
     chart = LineChart(
         "How sure the best guess per group is",
         "The share of records in groups whose most common value has at least this share. A curve "
-        "that stays high to the right means that groups give values away.",
+        "that stays high to the right means that groups reveal values.",
         "share of the most common value",
         "share of records",
         tuple(series),
     )
     guesses = [
         (
-            one.attribute,
-            percent(one.base),
-            percent(one.mean),
-            percent(one.highest),
-            one.certain,
+            disclosure.attribute,
+            percent(disclosure.base),
+            percent(disclosure.mean),
+            percent(disclosure.highest),
+            disclosure.certain,
         )
-        for one in found
+        for disclosure in disclosures
     ]
     header = ["column", "guess without groups", "with groups", "surest group", "records certain"]
     return section(
         "Attribute disclosure",
-        paragraph("What a group says about its members, whoever of them they are."),
+        paragraph("What a group reveals about each of its members."),
         figure(chart),
         table("How often the most common value is right", header, guesses),
         anchor="disclosure",
@@ -180,7 +186,7 @@ def disclosure_section(found: Sequence[Disclosure]) -> Html:
 
 
 def loss_section(loss: InformationLoss, queries: int, error: float) -> Html:
-    """Write what generalization lost."""
+    """Return the section on information loss."""
     chart = BarChart(
         "Normalized certainty penalty by column",
         "The mean share of a column's range that a published value covers: 0 is exact, 1 says "
@@ -202,8 +208,8 @@ def loss_section(loss: InformationLoss, queries: int, error: float) -> Html:
         table("Utility of the published table", ["measure", "value"], rows),
         paragraph(
             "The query error is the mean of |estimate − count| / count over random counts by "
-            "several quasi-identifiers, with counts below 0.1 % of the records taken as that; "
-            "most such counts are small, and small counts are answered badly by large groups."
+            "several quasi-identifiers; the denominator is at least 0.1 % of the records. Most of "
+            "these counts are small, and large groups answer small counts badly."
         ),
         anchor="loss",
     )
@@ -211,10 +217,10 @@ def loss_section(loss: InformationLoss, queries: int, error: float) -> Html:
 
 @dataclass(frozen=True)
 class TableReport(ResultBase):
-    """A report on a table; show it in a notebook, or write it.
+    """A report on a table: displayed in a notebook, or written as HTML.
 
     Attributes:
-        title, lead: of the page.
+        title, lead: the title and the introduction of the page.
         assessment: what the table reveals and keeps.
     """
 
@@ -223,7 +229,7 @@ class TableReport(ResultBase):
     assessment: Assessment
 
     def explain(self) -> str:
-        """Say what the table reveals."""
+        """Return what the table reveals, in words."""
         return self.assessment.explain()
 
     def body(self) -> dict[str, Any]:
@@ -232,38 +238,38 @@ class TableReport(ResultBase):
 
     @property
     def headline(self) -> dict[str, str]:
-        """The key figures."""
+        """The key figures, by name."""
         models, kept = self.assessment.models, self.assessment.kept
-        found = {
+        figures = {
             "Smallest group (k)": f"{models.k:,}",
             "Fewest values in a group (l)": f"{models.distinct_l:,}",
             "Largest distance (t)": f"{models.t:.3f}",
             "Highest re-identification risk": percent(self.assessment.reidentification.highest),
         }
         if kept is not None:
-            found["Certainty penalty (GCP)"] = f"{kept.loss.gcp:.3f}"
-            found["Query error"] = percent(kept.query_error)
-        return found
+            figures["Certainty penalty (GCP)"] = f"{kept.loss.gcp:.3f}"
+            figures["Query error"] = percent(kept.query_error)
+        return figures
 
     @property
     def html(self) -> str:
-        """The report as one HTML page that fetches nothing."""
-        found, kept = self.assessment, self.assessment.kept
+        """The report as one HTML page without external resources."""
+        assessment, kept = self.assessment, self.assessment.kept
         parts: list[Html] = [section("At a glance", facts(self.headline), anchor="glance")]
         if kept is not None and len(kept.providers.rows) > 1:
             parts.append(providers_section(kept.providers))
         parts += [
-            attacks_section(found),
-            models_section(found),
-            reidentification_section(found.reidentification),
-            disclosure_section(found.disclosures),
+            attacks_section(assessment),
+            models_section(assessment),
+            reidentification_section(assessment.reidentification),
+            disclosure_section(assessment.disclosures),
         ]
         if kept is not None:
             parts.append(loss_section(kept.loss, kept.queries, kept.query_error))
         return page(self.title, self.lead, parts)
 
     def write(self, path: str | Path) -> Path:
-        """Write the page."""
+        """Write the page to a file."""
         return write_page(path, self.html)
 
     def _repr_html_(self) -> str:
@@ -278,7 +284,7 @@ def write_page(path: str | Path, text: str) -> Path:
 
 
 def report(assessment: Assessment, name: str = "the table") -> TableReport:
-    """Return the report on what was assessed: a publication, or a table as it stands."""
+    """Return the report on an assessment of a publication, or of a table as it stands."""
     assessment, name = instance(assessment, Assessment, "assessment"), instance(name, str, "name")
     records = f"{assessment.rows:,} record{'' if assessment.rows == 1 else 's'}"
     if assessment.kept is None:
@@ -286,7 +292,7 @@ def report(assessment: Assessment, name: str = "the table") -> TableReport:
         return TableReport(f"Risks of {name}", lead, assessment)
     return TableReport(
         "Published table",
-        f"{records} in groups that satisfy {assessment.kept.made} This page is for the people who "
-        "publish: it speaks about the table, not only from it.",
+        f"{records} in groups that satisfy {assessment.kept.made} This page is for those who "
+        "publish the table: it contains facts that the table itself does not show.",
         assessment,
     )

@@ -1,11 +1,11 @@
-"""What providers learn by taking their own records out of published groups.
+"""Subtraction: what providers learn by removing their own records from published groups.
 
-A coalition that leaves other people of one value only knows that value for certain. To leave only v
-in a group it must have everyone there who provided anything else, and leave out someone who
-provided v alone; so the smallest such coalition is known for every group and value without trying
-any, and with it whose values some coalition of each size learns. A single provider's guess of the
-others is the most common value of what is left.
-Cost: one sort of the rows, and O(pairs of group and provider × values).
+A coalition that leaves records of one value only knows that value for certain. To leave only value
+v in a group, it must contain everyone there who provided anything else, and leave out someone who
+provided v alone. So the smallest such coalition is known for every group and value without trying
+any, and with it the values that some coalition of each size learns. A single provider's guess of
+the others is the most common value of what is left. Cost: one sort of the rows, and O(pairs of
+group and provider × values).
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from quiltwork.results import ResultBase
 from quiltwork.tables.codes.group import SparseCounts, by_value, count_records
 from quiltwork.tables.table import Table, read_table
 
-_PORTION = 1 << 22  # pairs of group and provider × values that are looked at together
+_PORTION = 1 << 22  # pairs of group and provider × values, evaluated together to bound memory
 
 Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
 class SubtractionResult(ResultBase):
-    """Whose values coalitions learn by subtraction.
+    """The values that coalitions learn by subtraction.
 
     Attributes:
-        providers: how many there are.
-        rows: in all.
+        providers: the number of providers.
+        rows: the number of rows.
         told: size of a coalition → records of others whose value some coalition of at most that
-            size knows for certain; only the sizes at which it grows. Size 0 are outsiders.
+            size knows for certain; only sizes at which the number grows. Size 0 are outsiders.
         smallest: the smallest coalition that learns somebody's value; empty if none does, or
-            everybody does.
-        group: in which it learns most.
-        learned: how many records' value it learns there.
-        alone: the provider who gains most for guesses.
-        by_group: the share of others' records that the groups' most common values hit.
-        reached: the share that this provider hits without their own records.
+            everybody.
+        group: the group in which it learns most.
+        learned: the number of records whose value it learns there.
+        alone: the provider whose guesses gain most.
+        by_group: the share of others' records with the most common value of their group.
+        reached: the share that this provider guesses right after removing its own records.
     """
 
     providers: int
@@ -55,23 +55,23 @@ class SubtractionResult(ResultBase):
     reached: float
 
     def certain(self, size: int) -> int:
-        """Return how many records' value some coalition of at most this size knows."""
+        """Return the number of records whose value some coalition of at most this size knows."""
         return max((number for at, number in self.told.items() if at <= size), default=0)
 
 
 def subtraction(table: Table) -> SubtractionResult | None:
-    """Take coalitions' own records out of every group, for a table that names its providers.
+    """Remove coalitions' own records from every group of a table that names its providers.
 
-    None where there is one provider only, or people may be known to several.
+    Returns None if there is only one provider, or people may be known to several.
 
     Raises:
-        InvalidInputError: if there is no Table.
+        InvalidInputError: if the argument is not a Table.
 
     >>> import pandas
     >>> frame = pandas.DataFrame({
     ...     "who": [*"aabc"], "age": "20..30", "ill": ["flu", "cold", "flu", "gout"]})
-    >>> found = subtraction(Table(frame, "who", ["age"], "ill"))
-    >>> found.told, found.smallest  # each two know what the third has, if that is one value
+    >>> result = subtraction(Table(frame, "who", ["age"], "ill"))
+    >>> result.told, result.smallest  # two providers know what the third has, if it is one value
     ({2: 2}, ('a', 'c'))
     """
     encoded, groups = read_table(table).encoded, table.groups
@@ -82,44 +82,46 @@ def subtraction(table: Table) -> SubtractionResult | None:
     counts = count_records(columns, (groups.count, providers, values))
     pair = counts.group * providers + counts.who
     first = np.flatnonzero(np.diff(pair, prepend=-1))
-    held = np.diff(np.append(first, len(pair)))  # the values of each pair of group and provider
-    only = first[held == 1]
-    cell = counts.group[only] * values + counts.kind[only]
-    cells, place, alike = np.unique(cell, return_inverse=True, return_counts=True)
-    told = np.bincount(place, counts.weight[only], len(cells)).astype(np.int64)
-    needed = counts.inside[cells // values] - alike
-    steps, at = np.unique(needed, return_inverse=True)
-    grown = np.cumsum(np.bincount(at, told)).astype(np.int64)
-    who, by_group, reached = _alone(counts, first)
+    value_counts = np.diff(
+        np.append(first, len(pair))
+    )  # the values of each pair of group and provider
+    single_valued = first[value_counts == 1]
+    cell = counts.group[single_valued] * values + counts.kind[single_valued]
+    cells, cell_number, providers_of_cell = np.unique(cell, return_inverse=True, return_counts=True)
+    revealed = np.bincount(cell_number, counts.weight[single_valued], len(cells)).astype(np.int64)
+    needed = counts.inside[cells // values] - providers_of_cell
+    steps, step = np.unique(needed, return_inverse=True)
+    cumulative = np.cumsum(np.bincount(step, revealed)).astype(np.int64)
+    best_guesser, by_group, reached = _alone(counts, first)
     return SubtractionResult(
         providers,
         encoded.rows,
-        dict(zip(steps.tolist(), grown.tolist(), strict=True)),
-        *_smallest(table, cells, needed, told, counts),
-        encoded.providers[who],
+        dict(zip(steps.tolist(), cumulative.tolist(), strict=True)),
+        *_smallest(table, cells, needed, revealed, counts),
+        encoded.providers[best_guesser],
         by_group,
         reached,
     )
 
 
 def _smallest(
-    table: Table, cells: Ints, needed: Ints, told: Ints, counts: SparseCounts
+    table: Table, cells: Ints, needed: Ints, revealed: Ints, counts: SparseCounts
 ) -> tuple[tuple[Any, ...], tuple[Any, ...], int]:
-    """Name the smallest coalition that learns something, and of these who learns most."""
+    """Return the smallest coalition that learns something, the group, and how many values."""
     if not len(cells):
         return (), (), 0
-    least = int(needed.min())
-    best = int(np.argmax(np.where(needed == least, told, -1)))
-    place, kept = divmod(int(cells[best]), counts.values)
-    others = np.unique(counts.who[(counts.group == place) & (counts.kind != kept)]).tolist()
-    names = tuple(table.encoded.providers[who] for who in others)
-    return names, table.group_values(place), int(told[best])
+    smallest = int(needed.min())
+    best = int(np.argmax(np.where(needed == smallest, revealed, -1)))
+    group, value = divmod(int(cells[best]), counts.values)
+    members = np.unique(counts.who[(counts.group == group) & (counts.kind != value)]).tolist()
+    names = tuple(table.encoded.providers[who] for who in members)
+    return names, table.group_values(group), int(revealed[best])
 
 
 def _alone(counts: SparseCounts, first: Ints) -> tuple[int, float, float]:
-    """Return who guesses others best without their own records, and how often before and after.
+    """Return the provider that guesses others best, with its score before and after subtraction.
 
-    `first` is where the entries of each pair of group and provider begin.
+    `first` is the index at which the entries of each pair of group and provider begin.
     """
     group, owner, value, records = counts.group, counts.who, counts.kind, counts.weight
     whole = by_value(counts)
@@ -130,13 +132,13 @@ def _alone(counts: SparseCounts, first: Ints) -> tuple[int, float, float]:
     pair_of = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(group))))
     step = max(1, _PORTION // counts.values)
     for start in range(0, len(first), step):
-        some = slice(first[start], first[start + step] if start + step < len(first) else None)
-        left = whole[group[first[start : start + step]]]
-        np.subtract.at(left, (pair_of[some] - start, value[some]), records[some])
-        at, who = group[first[start : start + step]], owner[first[start : start + step]]
-        kept = left[np.arange(len(left)), common[at]]
-        np.add.at(before, who, kept - top[at])
-        np.add.at(gained, who, left.max(axis=1) - kept)
+        entries = slice(first[start], first[start + step] if start + step < len(first) else None)
+        remaining = whole[group[first[start : start + step]]]
+        np.subtract.at(remaining, (pair_of[entries] - start, value[entries]), records[entries])
+        group_of, provider = group[first[start : start + step]], owner[first[start : start + step]]
+        still_common = remaining[np.arange(len(remaining)), common[group_of]]
+        np.add.at(before, provider, still_common - top[group_of])
+        np.add.at(gained, provider, remaining.max(axis=1) - still_common)
     others = np.maximum(records.sum() - own, 1)
     best = int(np.argmax(gained / others))
     return best, float(before[best] / others[best]), float((before + gained)[best] / others[best])

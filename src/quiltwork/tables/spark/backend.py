@@ -1,4 +1,4 @@
-"""`anonymize_spark`: the route of `anonymize` for tables larger than one machine."""
+"""`anonymize_spark`: the Spark implementation of `anonymize`."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from quiltwork.tables.publishing.published_records import Publication
 from quiltwork.tables.publishing.writing import Formulas, check_formulas
 from quiltwork.tables.risk.assessment import coalition_text
 from quiltwork.tables.risk.report_page import write_page
-from quiltwork.tables.spark.domains import Domains, bound, read_domains
-from quiltwork.tables.spark.session import quoted, spark_frame, with_this_package
-from quiltwork.tables.spark.tree import Measure, Measurer, Router, grow, measurer, sent
+from quiltwork.tables.spark.domains import Domains, bind_constraint, read_domains
+from quiltwork.tables.spark.session import quote_name, spark_frame, with_this_package
+from quiltwork.tables.spark.tree import Measure, Measurer, Router, grow, measurer, send_to_subtrees
 from quiltwork.tables.spark.workers import (
     WIDTH,
     PartVerdict,
-    combined,
+    combine_verdicts,
     encoded_blocks,
-    finished,
     part_verdicts,
+    publish_subtrees,
 )
 from quiltwork.tables.table import Table, with_frame
 from quiltwork.tables.verification.breach_search import refuse_whole
@@ -39,17 +39,17 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 SUBTREE_ROWS = 500_000
-"""Records that one worker takes; larger nodes are cut from distributed counts."""
+"""The most records of a subtree for one worker; larger nodes are cut by distributed counts."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class SparkPublication(Publication):
-    """A published Spark table: what may be published of it and what is for checks only.
+    """A published Spark table: the frame to publish, and the records for checks only.
 
     Attributes:
-        subtrees: how many parts workers finished by themselves.
-        verdicts: what the workers found when they verified it.
-        published: the records with providers and widths, kept on the workers' disks.
+        subtrees: the number of parts that workers finished by themselves.
+        verdicts: the results of the workers' verification.
+        published: the records with providers and widths, stored on the workers' disks.
     """
 
     subtrees: int
@@ -58,9 +58,9 @@ class SparkPublication(Publication):
 
     @property
     def frame(self) -> DataFrame:
-        """What is published: a Spark frame without provider, in canonical order."""
+        """The table to publish: a Spark frame without provider, in canonical order."""
         names = [*self.source.quasi_identifiers, *self.source.sensitive]
-        columns = [self.published[quoted(name)] for name in names]
+        columns = [self.published[quote_name(name)] for name in names]
         frame: DataFrame = self.published.select(*columns).orderBy(*columns)
         return frame
 
@@ -80,7 +80,7 @@ class SparkPublication(Publication):
     @property
     def groups(self) -> DataFrame:
         """The groups with their numbers of records, as a Spark frame."""
-        columns = [self.published[quoted(name)] for name in self.source.quasi_identifiers]
+        columns = [self.published[quote_name(name)] for name in self.source.quasi_identifiers]
         frame: DataFrame = self.published.groupBy(*columns).count()
         return frame
 
@@ -92,24 +92,24 @@ class SparkPublication(Publication):
         return float(self.published.agg(functions.avg(WIDTH)).first()[0])
 
     def records(self) -> list[dict[str, Any]]:
-        """Collect what is published, row by row."""
+        """Collect the published rows."""
         return [row.asDict() for row in self.frame.collect()]
 
     def summary(self) -> dict[str, Any]:
-        """Return rows, groups, suppressed rows and what was lost, JSON-ready."""
-        found = self.report()
+        """Return rows, groups, suppressed rows and information loss, as JSON values."""
+        counts = self.report()
         measures = ("gcp", "discernibility", "average_class_size", "suppressed")
         return {
-            **{name: found[name] for name in ("rows", "groups", "suppressed")},
-            "loss": {name: found[name] for name in measures},
+            **{name: counts[name] for name in ("rows", "groups", "suppressed")},
+            "loss": {name: counts[name] for name in measures},
         }
 
     def report(self, path: str | Path | None = None) -> dict[str, Any]:
-        """Return what the verification counted; with a path, write it as an HTML page."""
+        """Return the counts of the verification; with a path, also write them as an HTML page."""
         return _report(self, path)
 
     def write(self, path: str | Path, formulas: Formulas = "keep") -> Path:
-        """Write the published frame as a folder of Parquet (or, ending in .csv, CSV) files.
+        """Write the published frame as a folder of Parquet files (CSV, if it ends in .csv).
 
         Raises:
             InvalidInputError: if the folder exists, or for formulas to escape in Parquet files.
@@ -117,7 +117,7 @@ class SparkPublication(Publication):
         target = Path(path)
         check_formulas(formulas, target)
         if target.exists():
-            raise InvalidInputError(f"{str(target)!r} exists already; choose another folder.")
+            raise InvalidInputError(f"{str(target)!r} already exists; choose another folder.")
         writer = (_escaped(self.frame) if formulas == "escape" else self.frame).write
         if target.suffix == ".csv":
             writer.options(header=True, escape='"').csv(str(target))
@@ -136,12 +136,12 @@ class SparkPublication(Publication):
 
 
 def _escaped(frame: DataFrame) -> DataFrame:
-    """Escape names and texts that a spreadsheet would compute."""
+    """Escape the column names and texts that a spreadsheet would evaluate."""
     from pyspark.sql import functions as f
 
     columns = []
     for name, kind in frame.dtypes:
-        column = frame[quoted(name)]
+        column = frame[quote_name(name)]
         if kind == "string":
             formula = column.rlike(FORMULA) & ~column.rlike(NO_FORMULA)
             column = f.when(formula, f.concat(f.lit("'"), column)).otherwise(column)
@@ -158,10 +158,10 @@ def anonymize_spark(
 ) -> SparkPublication:
     """Anonymize on Spark; see `anonymize`. The driver receives aggregates only.
 
-    The top of the tree is cut by range and strictly, whatever the recipe's rules say;
-    they rule within subtrees. With `method="baseline"`, by range, and neither of the others the
-    result is that of the local backend. `progress` is called after every pass that decides the top
-    of the tree, and before and after the subtrees are finished and verified.
+    The top of the tree is cut by range and strictly, whatever the recipe's rules are; these apply
+    within subtrees. With `method="baseline"`, split by range and not relaxed, the result equals
+    that of the local backend. `progress` is called after every pass that cuts the top of the tree,
+    and before and after the subtrees are finished and verified.
 
     Theorem: docs/theory/m-privacy.md
     """
@@ -169,28 +169,33 @@ def anonymize_spark(
     from pyspark import StorageLevel
 
     domains = read_domains(table, frame)
-    asked, alone = bound(recipe.constraint, domains), recipe.method == "separate"
-    coalition = 0 if alone else recipe.m
+    constraint, is_separate = (
+        bind_constraint(recipe.constraint, domains),
+        recipe.method == "separate",
+    )
+    coalition = 0 if is_separate else recipe.m
     blocks = encoded_blocks(table, frame, domains).persist(StorageLevel.DISK_ONLY)
     published: Any = None
     try:
-        router = Router(len(domains.table.providers) if alone else 1)
-        measure = _told(measurer(blocks, domains), progress, domains.rows, subtree_rows)
+        router = Router(len(domains.table.providers) if is_separate else 1)
+        measure = _with_progress(measurer(blocks, domains), progress, domains.rows, subtree_rows)
         roots = measure(router, list(range(router.roots)))
-        guard = Guard(asked, coalition, domains.table)
-        _check_roots(roots, domains, guard, alone)
+        guard = Guard(constraint, coalition, domains.table)
+        _check_roots(roots, domains, guard, is_separate)
         leaves = grow(router, roots, measure, domains.axes, guard, subtree_rows)
-        splits = recipe.rules.provider_splits and provider_splits_are_sound(asked)
-        rules = replace(recipe.rules, provider_splits=splits)
-        inside = replace(recipe, constraint=asked, m=coalition, rules=rules)
-        if alone:  # a subtree is one provider's already
-            inside = replace(inside, method="baseline")
-        parts = sent(blocks, domains, router, list(leaves)).repartition(len(leaves), "subtree")
-        published = finished(table, frame, parts, domains, inside)
+        allows_splits = recipe.rules.provider_splits and provider_splits_are_sound(constraint)
+        rules = replace(recipe.rules, provider_splits=allows_splits)
+        subtree_recipe = replace(recipe, constraint=constraint, m=coalition, rules=rules)
+        if is_separate:  # a subtree has only one provider
+            subtree_recipe = replace(subtree_recipe, method="baseline")
+        parts = send_to_subtrees(blocks, domains, router, list(leaves)).repartition(
+            len(leaves), "subtree"
+        )
+        published = publish_subtrees(table, frame, parts, domains, subtree_recipe)
         published = published.persist(StorageLevel.DISK_ONLY)
         if progress is not None:
             progress(0, domains.rows)
-        verdicts = part_verdicts(table, published, domains, asked, recipe.m)
+        verdicts = part_verdicts(table, published, domains, constraint, recipe.m)
         _check_verdicts(verdicts, domains.rows)
         if progress is not None:
             progress(domains.rows, domains.rows)
@@ -209,51 +214,56 @@ def anonymize_spark(
     )
 
 
-def _told(measure: Measurer, progress: Progress | None, rows: int, most_rows: int) -> Measurer:
-    """Return the same function that tells after every pass, of about as many as there will be.
+def _with_progress(
+    measure: Measurer, progress: Progress | None, rows: int, most_rows: int
+) -> Measurer:
+    """Return the measurer with a progress report after every pass.
 
-    Nodes are halved until they have at most `most_rows` records.
+    The number of passes is estimated: nodes are halved until they have at most `most_rows` records.
     """
     if progress is None:
         return measure
     expected = 1 + max(0, ceil(log2(rows / most_rows)))
     passes = count(1)
 
-    def told(router: Router, nodes: list[int]) -> dict[int, Measure]:
+    def measured(router: Router, nodes: list[int]) -> dict[int, Measure]:
         found = measure(router, nodes)
         progress(min(next(passes) * rows // expected, rows), rows)
         return found
 
-    return told
+    return measured
 
 
-def _check_roots(roots: dict[int, Measure], domains: Domains, guard: Guard, alone: bool) -> None:
-    """Refuse a table, or a provider alone, that no generalization makes private."""
-    lost = {r: found.size for r, found in roots.items() if not guard.withstand(found.holdings)[0]}
-    if lost and not alone:
+def _check_roots(
+    roots: dict[int, Measure], domains: Domains, guard: Guard, is_separate: bool
+) -> None:
+    """Refuse a table, or a single provider, that is not private even as one group."""
+    failing = {r: node.size for r, node in roots.items() if not guard.withstand(node.holdings)[0]}
+    if failing and not is_separate:
         refuse_whole(roots[0].holdings.cut(0), domains.rows, guard.constraint, guard.m)
-    if lost:
-        who = domains.table.providers[min(lost)]
-        raise provider_too_small(who, guard.constraint, sum(lost.values()), 0)
+    if failing:
+        provider = domains.table.providers[min(failing)]
+        raise provider_too_small(provider, guard.constraint, sum(failing.values()), 0)
 
 
 def _check_verdicts(verdicts: list[PartVerdict], rows: int) -> None:
-    verdict = combined(verdicts)
+    """Raise an error unless all rows were verified as private."""
+    verdict = combine_verdicts(verdicts)
     counted = sum(part.rows for part in verdicts)
     if counted != rows:
         raise NotPrivateError(
-            f"The source had {rows:,} rows when it was read first and {counted:,} when it was "
-            "published, so the table is withheld; give a frame that does not change."
+            f"The source had {rows:,} rows at first and {counted:,} rows when it was published, so "
+            "the table is withheld. Pass a frame that does not change."
         )
     if not verdict.private:
         raise verdict.as_error
 
 
 def _report(publication: SparkPublication, path: str | Path | None = None) -> dict[str, Any]:
-    """Return what the distributed verification counted; with a path, write it as a page."""
+    """Return the counts of the distributed verification; with a path, also write them as a page."""
     parts = publication.verdicts
     rows, groups = sum(part.rows for part in parts), sum(part.groups for part in parts)
-    found: dict[str, Any] = {
+    counts: dict[str, Any] = {
         "rows": rows,
         "suppressed": 0,
         "groups": groups,
@@ -266,12 +276,12 @@ def _report(publication: SparkPublication, path: str | Path | None = None) -> di
         "checks": sum(part.verdict.checks for part in parts),
     }
     if path is not None:
-        shown = {name.replace("_", " "): f"{value:,}" for name, value in found.items()}
+        texts = {name.replace("_", " "): f"{value:,}" for name, value in counts.items()}
         text = page(
             "Published Spark table",
             f"Every group satisfies {publication.constraint} against "
-            f"{coalition_text(publication.m)}: verified where its records are.",
-            [section("What was counted", facts(shown), anchor="counted")],
+            f"{coalition_text(publication.m)}, verified on the workers.",
+            [section("What was counted", facts(texts), anchor="counted")],
         )
         write_page(path, text)
-    return found
+    return counts

@@ -1,7 +1,7 @@
-"""Where Spark comes from: the table's own session, the active one, or a local one.
+"""Spark sessions: the table's own session, the active one, or a local one.
 
-Workers must find this package. A session that is started here has the Python that runs it, whether
-its environment is activated or not; of another session, what is missing is said in a sentence.
+Workers must have this package. A session started here uses the Python that runs it, whether its
+environment is activated or not; if another session lacks something, an error says what.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
 
 _PYTHON = "PYSPARK_PYTHON"
-"""The Python of the workers, read when a session starts; `python3` on their path without it."""
+"""Names the Python of the workers when a session starts; without it, `python3` on their path."""
 _LACKING = re.compile(r"ModuleNotFoundError: No module named '(\w+)|PYTHON_VERSION_MISMATCH")
 _TIMES = "spark.sql.timestampType"
-"""What a time without a zone becomes: left alone, Spark would give it the session's zone."""
+"""The type of times without a zone; by default Spark would assign the session's zone."""
 
 
 def spark_frame(table: Table) -> DataFrame:
-    """Return the table as a Spark frame; a local frame goes to the active or a local session."""
+    """Return the table as a Spark frame; a local frame is sent to the active or a local session."""
     if table.kind == "spark":
         frame: DataFrame = table.frame
         return frame
@@ -45,16 +45,16 @@ def spark_frame(table: Table) -> DataFrame:
 
 
 def on_spark(table: Table) -> Table:
-    """Return the table as one of a Spark frame."""
+    """Return the table with a Spark frame."""
     return with_frame(table, spark_frame(table), ordinal=table.orders)
 
 
-def mapped(
+def map_batches(
     frame: DataFrame, function: Callable[[Iterator[Any]], Iterator[Any]], schema: Any
 ) -> DataFrame:
-    """Map batches of a frame whose columns have any names.
+    """Map the batches of a frame with any column names.
 
-    `mapInArrow` itself does not find a column that has a dot in its name.
+    `mapInArrow` itself fails for column names with a dot.
     """
     names = frame.columns
 
@@ -67,17 +67,17 @@ def mapped(
     return numbered.mapInArrow(named, schema)
 
 
-def quoted(name: str) -> str:
-    """Name a column for Spark, where dots and backticks have a meaning.
+def quote_name(name: str) -> str:
+    """Quote a column name for Spark, in which dots and backticks have a meaning.
 
-    >>> quoted("a.b")
+    >>> quote_name("a.b")
     '`a.b`'
     """
     return "`" + name.replace("`", "``") + "`"
 
 
 def spark_session(settings: Mapping[str, str] | None = None, log_level: str | None = None) -> Any:
-    """Return the active session, or start one; the rest is for one that is started."""
+    """Return the active session, or start one; the arguments are for a new one."""
     try:
         from pyspark.errors import PySparkException
         from pyspark.sql import SparkSession
@@ -107,7 +107,7 @@ def spark_session(settings: Mapping[str, str] | None = None, log_level: str | No
 
 @contextmanager
 def _this_python() -> Iterator[None]:
-    """Let the workers of a session that starts run this Python, unless another is named."""
+    """Make the workers of a new session run this Python, unless another one is configured."""
     named = _PYTHON in os.environ
     os.environ.setdefault(_PYTHON, sys.executable)
     try:
@@ -119,18 +119,18 @@ def _this_python() -> Iterator[None]:
 
 @contextmanager
 def with_this_package() -> Iterator[None]:
-    """Say what to do where the workers of someone's own session do not find this package."""
+    """Turn errors about a missing package or another Python on the workers into a clear message."""
     try:
         yield
     except Exception as error:
         if not type(error).__module__.startswith(("pyspark", "py4j")):
             raise
-        lacking = _LACKING.search(str(error))
-        if lacking is None:
+        match = _LACKING.search(str(error))
+        if match is None:
             raise
-        what = f"without the module {lacking[1]!r}" if lacking[1] else "of another version"
+        description = f"without the module {match[1]!r}" if match[1] else "of another version"
         raise UnsupportedError(
-            f"The workers of this Spark run a Python {what}. Install quiltwork[spark] for it, or "
-            "name a Python that has it in PYSPARK_PYTHON before the session is made; on this "
-            f"machine: {sys.executable}."
+            f"The workers of this Spark session run a Python {description}. Install "
+            "quiltwork[spark] for it, or set PYSPARK_PYTHON to a Python that has it before the "
+            f"session starts; on this machine: {sys.executable}."
         ) from None

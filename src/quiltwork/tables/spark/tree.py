@@ -1,9 +1,9 @@
 """The top of the partition tree: cuts decided on the driver from exact counts of all rows.
 
-`Axes` choose from counts per value, as on one machine: the widest quasi-identifier first, if
-both sides are m-private. Nodes small enough for one worker, and nodes that no cut divides, become
-subtrees, to which the records are sent. One distributed pass over the blocks per level of the tree,
-and one more where a side was not private.
+`Axes` choose cuts from counts per value, as on one machine: along the widest quasi-identifier
+first, if both sides are m-private. Nodes small enough for one worker, and nodes without a cut,
+become subtrees, to which the records are sent. Each level of the tree is one distributed pass over
+the blocks, and one more if a side was not private.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ SENT_SCHEMA = "subtree long, data binary"
 
 @dataclass(frozen=True, eq=False)
 class Measure:
-    """What the driver knows of a node.
+    """The counts of a node.
 
     Attributes:
         values: for each quasi-identifier, records per working code.
-        holdings: its records by provider and sensitive value, as the only group of a table.
+        holdings: its records by provider and sensitive value, as the counts of a single group.
     """
 
     values: tuple[Counts, ...]
@@ -44,22 +44,22 @@ class Measure:
 
     @property
     def size(self) -> int:
-        """The records of the node."""
+        """The number of records of the node."""
         return int(self.values[0].sum())
 
 
 Measurer = Callable[["Router", list[int]], dict[int, Measure]]
-"""Counts some nodes of a tree over all rows."""
+"""Returns the counts of some nodes of a tree over all rows."""
 
 
 @dataclass
 class Router:
-    """Where each record goes; grows while cuts are decided.
+    """The cuts so far, which assign each record to a leaf; it grows with the tree.
 
     Attributes:
-        roots: how many trees there are: one, or one for each provider.
+        roots: the number of trees: one, or one for each provider.
         cuts: for each node, the quasi-identifier of its cut (−1 for a leaf), the last working code
-            that goes left, and the left child; the right one is next to it.
+            on the left, and the left child; the right child is the next node.
     """
 
     roots: int
@@ -76,7 +76,7 @@ class Router:
         return left, left + 1
 
     def uncut(self, node: int) -> None:
-        """Make a node a leaf again; its children are never reached."""
+        """Make a node a leaf again; its children become unreachable."""
         self.cuts[node] = _LEAF
 
     def route(self, rows: CodedRecords) -> Counts:
@@ -87,12 +87,12 @@ class Router:
         axis, last, left = np.array(self.cuts).T
         going = np.flatnonzero(axis[node] >= 0)
         while len(going):
-            here = node[going]
+            node_of = node[going]
             code = np.empty(len(going), dtype=np.int64)
-            for place in np.unique(axis[here]).tolist():
-                chosen = axis[here] == place
-                code[chosen] = rows.codes[place][going[chosen]]
-            node[going] = left[here] + (code > last[here])
+            for axis_of in np.unique(axis[node_of]).tolist():
+                chosen = axis[node_of] == axis_of
+                code[chosen] = rows.codes[axis_of][going[chosen]]
+            node[going] = left[node_of] + (code > last[node_of])
             going = going[axis[node[going]] >= 0]
         return node
 
@@ -105,45 +105,47 @@ def grow(
     guard: Guard,
     most_rows: int,
 ) -> dict[int, Measure]:
-    """Cut every node with more than `most_rows` records where it can be; return the leaves.
+    """Cut every node with more than `most_rows` records if possible; return the leaves.
 
-    `roots` are the roots as measured, all of them private.
+    `roots` are the measured roots, all of them private.
     """
     leaves, pending = dict(roots), {}
 
-    def wait(node: int) -> None:
+    def enqueue(node: int) -> None:
         if leaves[node].size > most_rows:
             pending[node] = axes.axes_by_width(
                 leaves[node].values
-            )  # what is left to try, widest first
+            )  # axes still to try, the widest first
 
     for root in roots:
-        wait(root)
+        enqueue(root)
     while pending:
-        tried = {}
+        children_of = {}
         for node, order in pending.items():
             cut = _next_cut(leaves[node], order, axes, guard.smallest)
             if cut is not None:
-                tried[node] = router.cut(node, *cut)
-        if not tried:
+                children_of[node] = router.cut(node, *cut)
+        if not children_of:
             break
-        found = measure(router, [child for children in tried.values() for child in children])
-        pending = {node: pending[node] for node in tried}
-        for node, children in tried.items():
-            if not all(guard.withstand(found[child].holdings)[0] for child in children):
+        measured = measure(
+            router, [child for children in children_of.values() for child in children]
+        )
+        pending = {node: pending[node] for node in children_of}
+        for node, children in children_of.items():
+            if not all(guard.withstand(measured[child].holdings)[0] for child in children):
                 router.uncut(node)
                 continue
             del leaves[node], pending[node]
             for child in children:
-                leaves[child] = found[child]
-                wait(child)
+                leaves[child] = measured[child]
+                enqueue(child)
     return leaves
 
 
 def _next_cut(node: Measure, order: list[int], axes: Axes, smallest: int) -> tuple[int, int] | None:
     """Return the next axis along which both sides are large enough, and the last code on the left.
 
-    Axes that were tried are taken out of `order`.
+    Axes that were tried are removed from `order`.
     """
     while order:
         axis = order.pop(0)
@@ -155,17 +157,17 @@ def _next_cut(node: Measure, order: list[int], axes: Axes, smallest: int) -> tup
 
 
 def measurer(blocks: DataFrame, domains: Domains) -> Measurer:
-    """Return the function that counts nodes: per value of each column, per provider and secret.
+    """Return a function that counts nodes by value of each column, and by provider and secret.
 
-    Workers add up their own blocks; Spark adds up the workers; only the sums reach the driver.
+    Workers count their own blocks; Spark adds up the counts; only the sums reach the driver.
     """
     together = max(1, MOST_CELLS // sum(_shapes(domains)))
 
     def measure(router: Router, nodes: list[int]) -> dict[int, Measure]:
-        found: dict[int, Measure] = {}
+        measured: dict[int, Measure] = {}
         for start in range(0, len(nodes), together):
-            found |= _measured(blocks, domains, router, nodes[start : start + together])
-        return found
+            measured |= _measured(blocks, domains, router, nodes[start : start + together])
+        return measured
 
     return measure
 
@@ -179,6 +181,7 @@ def _shapes(domains: Domains) -> list[int]:
 def _measured(
     blocks: DataFrame, domains: Domains, router: Router, nodes: list[int]
 ) -> dict[int, Measure]:
+    """Count some nodes in one distributed pass."""
     from pyspark.sql import functions
 
     shapes = _shapes(domains)
@@ -189,45 +192,46 @@ def _measured(
         collected.column(name).to_numpy() for name in ("array", "cell", "records")
     )
     tables = []
-    for place, shape in enumerate(shapes):
+    for index, shape in enumerate(shapes):
         counts = np.zeros(len(nodes) * shape, dtype=np.int64)
-        here = array == place
-        counts[cell[here]] = records[here]
+        of_array = array == index
+        counts[cell[of_array]] = records[of_array]
         tables.append(counts.reshape(len(nodes), shape))
-    *known, holdings = tables
+    *by_axis, holdings = tables
     cells = len(domains.table.providers), len(domains.table.sensitive_values)
     return {
         node: Measure(
-            tuple(table[i] for table in known), domains.holdings(holdings[i].reshape(cells))
+            tuple(table[i] for table in by_axis), domains.holdings(holdings[i].reshape(cells))
         )
         for i, node in enumerate(nodes)
     }
 
 
-def _placed(
+def _records_of_nodes(
     domains: Domains, router: Router, nodes: list[int], batches: Iterator[Any]
 ) -> Iterator[tuple[CodedRecords, Counts]]:
-    """Read the records of some nodes, and the place of each one's node among those asked."""
+    """Yield the records of some nodes, and the index of each record's node among them."""
     position = np.full(len(router.cuts), -1, dtype=np.int64)
     position[nodes] = np.arange(len(nodes))
     for batch in batches:
         for data in batch.column(0).to_pylist():
             rows = unpacked(domains, [data])
             at = position[router.route(rows)]
-            wanted = np.flatnonzero(at >= 0)
-            yield (rows, at) if len(wanted) == rows.count else (rows.take(wanted), at[wanted])
+            selected = np.flatnonzero(at >= 0)
+            yield (rows, at) if len(selected) == rows.count else (rows.take(selected), at[selected])
 
 
 def _counter(
     domains: Domains, router: Router, nodes: list[int]
 ) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """Return the worker function that counts its blocks by node."""
     shapes, secrets = _shapes(domains), len(domains.table.sensitive_values)
 
     def count(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
         totals = [np.zeros(len(nodes) * shape, dtype=np.int64) for shape in shapes]
-        for rows, at in _placed(domains, router, nodes, batches):
+        for rows, at in _records_of_nodes(domains, router, nodes, batches):
             holding = rows.provider.astype(np.int64) * secrets + rows.sensitive
             for total, codes, shape in zip(totals, (*rows.codes, holding), shapes, strict=True):
                 total += np.bincount(at * shape + codes, minlength=len(total))
@@ -245,27 +249,30 @@ def _counter(
     return count
 
 
-def sent(blocks: DataFrame, domains: Domains, router: Router, leaves: list[int]) -> DataFrame:
-    """Return blocks of records that belong to one subtree each; those of no leaf are left out."""
+def send_to_subtrees(
+    blocks: DataFrame, domains: Domains, router: Router, leaves: list[int]
+) -> DataFrame:
+    """Return blocks of records that belong to one subtree each; records of no leaf are dropped."""
     return blocks.mapInArrow(_sender(domains, router, leaves), SENT_SCHEMA)
 
 
 def _sender(
     domains: Domains, router: Router, leaves: list[int]
 ) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """Return the worker function that splits its blocks by subtree."""
     number = np.array(leaves)
 
     def send(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
-        for rows, at in _placed(domains, router, leaves, batches):
+        for rows, at in _records_of_nodes(domains, router, leaves, batches):
             order = np.argsort(at, kind="stable")
-            found, starts = np.unique(at[order], return_index=True)
+            present, starts = np.unique(at[order], return_index=True)
             parts = [packed(rows.take(part)) for part in np.split(order, starts[1:])]
             yield pa.RecordBatch.from_pydict(
                 {
-                    "subtree": pa.array(number[found]),
-                    "data": pa.array(parts[: len(found)], pa.binary()),
+                    "subtree": pa.array(number[present]),
+                    "data": pa.array(parts[: len(present)], pa.binary()),
                 }
             )
 

@@ -1,11 +1,11 @@
-"""What the workers of a Spark table do: rows become blocks, subtrees groups, and groups verdicts.
+"""Worker functions on a Spark table: rows to blocks, subtrees to groups, groups to verdicts.
 
-One Spark row of blocks holds some thousand records as a few packed arrays: encoding happens once,
-and every later pass reads bytes, not values; a record takes one to four bytes per quasi-identifier,
-provider and sensitive value. Subtrees are finished by the local core where their records are. To
-verify, records with equal quasi-identifiers are sent to one worker, which counts them again and
-runs the exact verification of the local backend; the driver receives one verdict per partition.
-Nothing of the partition tree is used for that.
+One Spark row of blocks contains some thousand records as a few packed arrays: rows are encoded
+once, and every later pass reads bytes, not values; a record takes one to four bytes per
+quasi-identifier, provider and sensitive value. Subtrees are finished by the local algorithms where
+their records are. To verify, records with equal quasi-identifiers are sent to one worker, which
+counts them again and runs the exact verification of the local backend; the driver receives one
+verdict per partition. The verification uses nothing of the partition tree.
 
 Theorem: docs/theory/m-privacy.md
 """
@@ -28,8 +28,8 @@ from quiltwork.tables.constraints.constraint import Constraint, as_constraint
 from quiltwork.tables.generalization.boxes import boxes_of
 from quiltwork.tables.partitioning.coded_records import CodedRecords
 from quiltwork.tables.partitioning.recipe import Recipe, partition
-from quiltwork.tables.spark.domains import Codes, Domains, bound, read_domains
-from quiltwork.tables.spark.session import mapped, quoted, with_this_package
+from quiltwork.tables.spark.domains import Codes, Domains, bind_constraint, read_domains
+from quiltwork.tables.spark.session import map_batches, quote_name, with_this_package
 from quiltwork.tables.table import Table
 from quiltwork.tables.verification.group_verification import verify_counts
 from quiltwork.tables.verification.verdict import Verdict
@@ -41,12 +41,12 @@ BLOCK_SCHEMA = "data binary"
 
 
 def packed(records: CodedRecords) -> bytes:
-    """Write records as bytes."""
+    """Serialize records to bytes."""
     return pickle.dumps((records.codes, records.provider, records.sensitive), protocol=5)
 
 
 def unpacked(domains: Domains, blocks: Iterable[bytes]) -> CodedRecords:
-    """Read several blocks, which workers of this very call wrote, as one."""
+    """Deserialize several blocks as one; they come only from workers of this very call."""
     codes, *others = zip(*map(pickle.loads, blocks), strict=True)
     return domains.records(np.hstack(codes), *map(np.concatenate, others))
 
@@ -55,11 +55,13 @@ def encoded_blocks(table: Table, frame: DataFrame, domains: Domains) -> DataFram
     """Return the table as a lazy frame of blocks."""
     owner = [] if table.provider is None else [table.provider]
     names = [*table.quasi_identifiers, *table.sensitive, *owner]
-    chosen = frame.select(*(frame[quoted(name)] for name in names))
-    return mapped(chosen, _encoder(domains, table.provider), BLOCK_SCHEMA)
+    chosen = frame.select(*(frame[quote_name(name)] for name in names))
+    return map_batches(chosen, _encoder(domains, table.provider), BLOCK_SCHEMA)
 
 
 def _encoder(domains: Domains, provider: str | None) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """Return the worker function that encodes rows to blocks."""
+
     def encode(batches: Iterator[Any]) -> Iterator[Any]:
         import pyarrow as pa
 
@@ -77,43 +79,43 @@ def _encoder(domains: Domains, provider: str | None) -> Callable[[Iterator[Any]]
 
 
 def _owners_and_secrets(domains: Domains, part: Any, provider: str | None) -> tuple[Codes, Codes]:
-    """Return the codes of providers and of combinations of sensitive values of some rows."""
+    """Return the codes of providers, and of combinations of sensitive values, of some rows."""
     providers, values = domains.table.providers, domains.table.sensitive_values
     owners = np.zeros(part.num_rows, dtype=np.int64)
     if provider is not None:
         owners = _codes(part, provider, providers)
-    known = np.zeros(len(values), dtype=np.int64)
-    found = np.zeros(part.num_rows, dtype=np.int64)
+    keys = np.zeros(len(values), dtype=np.int64)
+    row_keys = np.zeros(part.num_rows, dtype=np.int64)
     for column in domains.secrets:
-        known = known * len(column.values) + column.codes
-        found = found * len(column.values) + _codes(part, column.name, column.values)
-    order = np.argsort(known)
-    secrets = order[np.searchsorted(known, found, sorter=order)]
+        keys = keys * len(column.values) + column.codes
+        row_keys = row_keys * len(column.values) + _codes(part, column.name, column.values)
+    order = np.argsort(keys)
+    secrets = order[np.searchsorted(keys, row_keys, sorter=order)]
     return owners.astype(code_type(len(providers))), secrets.astype(code_type(len(values)))
 
 
 def _codes(part: Any, name: str, values: tuple[Any, ...]) -> NDArray[np.int64]:
-    """Look up the values of a column among those that are known."""
+    """Return the index of each cell of a column among the known values."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
     array = part.column(name).combine_chunks()
-    known = [value for value in values if value is not None]
+    present = [value for value in values if value is not None]
     if pa.types.is_floating(array.type):
         array = pc.add(array, pa.scalar(0.0, array.type))
         array = pc.if_else(pc.is_nan(array), None, array)
-    found = pc.index_in(array, value_set=pa.array(known, type=array.type))
-    codes: NDArray[np.int64] = found.fill_null(len(known)).to_numpy(zero_copy_only=False)
+    indices = pc.index_in(array, value_set=pa.array(present, type=array.type))
+    codes: NDArray[np.int64] = indices.fill_null(len(present)).to_numpy(zero_copy_only=False)
     return codes.astype(np.int64)
 
 
 WIDTH = "quiltwork_width"
-"""The mean normalized width of a record's box: for the report, never published."""
+"""The column of the mean normalized width of a record's box; for the report, never published."""
 
 Counts = NDArray[np.int64]
 
 
-def finished(
+def publish_subtrees(
     table: Table,
     frame: DataFrame,
     parts: DataFrame,
@@ -125,17 +127,18 @@ def finished(
 
     text = [types.StructField(name, types.StringType()) for name in table.quasi_identifiers]
     owner = [] if table.provider is None else [table.provider]
-    kept = [frame.schema[name] for name in (*owner, *table.sensitive)]
-    schema = types.StructType([*text, *kept, types.StructField(WIDTH, types.DoubleType())])
+    fields = [frame.schema[name] for name in (*owner, *table.sensitive)]
+    schema = types.StructType([*text, *fields, types.StructField(WIDTH, types.DoubleType())])
     return parts.groupBy("subtree").applyInArrow(_finisher(table, domains, recipe), schema)
 
 
 def _finisher(table: Table, domains: Domains, recipe: Recipe) -> Callable[[Any], Any]:
+    """Return the worker function that partitions one subtree."""
     owner, secrets = table.provider, table.sensitive
 
     def finish(blocks: Any) -> Any:
         rows = unpacked(domains, blocks.column("data").to_pylist())
-        # By content, so that results do not depend on how records arrived.
+        # Sorted by content, so that results do not depend on the order of arrival.
         order = np.lexsort((rows.sensitive, rows.provider, *rows.codes[::-1]))
         rows = domains.records(rows.codes[:, order], rows.provider[order], rows.sensitive[order])
         quasi = tuple(
@@ -145,8 +148,8 @@ def _finisher(table: Table, domains: Domains, recipe: Recipe) -> Callable[[Any],
             )
         )
         encoded = domains.encoded(quasi, rows.provider, rows.sensitive)
-        judged = replace(rows, sensitive=encoded.row_classes, values=len(encoded.classes))
-        labels = partition(encoded, judged, recipe)
+        by_class = replace(rows, sensitive=encoded.row_classes, values=len(encoded.classes))
+        labels = partition(encoded, by_class, recipe)
         return _published(domains, encoded, labels, owner, secrets)
 
     return finish
@@ -159,7 +162,7 @@ def _published(
     owner: str | None,
     secrets: tuple[str, ...],
 ) -> Any:
-    """Write each record's box as texts, in an order that content alone decides."""
+    """Return records with the texts of their boxes, in an order by content alone."""
     import pyarrow as pa
 
     order = np.argsort(labels, kind="stable")
@@ -188,15 +191,15 @@ ROWS_PER_PARTITION = 200_000
 
 @dataclass(frozen=True)
 class PartVerdict:
-    """What one worker found.
+    """The result of one worker's verification.
 
     Attributes:
         verdict: of the exact verification.
-        rows: the records it counted.
-        groups: the groups they form.
-        smallest: the records of the smallest of them.
-        fewest_values: the fewest sensitive values of one of them.
-        squares: Σ size² over its groups.
+        rows: the number of records counted.
+        groups: the number of groups.
+        smallest: the number of records of the smallest group.
+        fewest_values: the fewest sensitive values of a group.
+        squares: Σ size² over the groups.
     """
 
     verdict: Verdict
@@ -215,21 +218,22 @@ def verify_spark(table: Table, constraint: Constraint | Callable[..., bool], m: 
     """
     size = integer(m, "m", 0)
     domains = read_domains(table, table.frame)
-    asked = bound(as_constraint(constraint), domains)
-    return combined(part_verdicts(table, table.frame, domains, asked, size))
+    bound_constraint = bind_constraint(as_constraint(constraint), domains)
+    return combine_verdicts(part_verdicts(table, table.frame, domains, bound_constraint, size))
 
 
-def combined(parts: list[PartVerdict]) -> Verdict:
-    """Return the verdict on the whole: the first breach in the order of groups, if there is one.
+def combine_verdicts(parts: list[PartVerdict]) -> Verdict:
+    """Return the verdict on the whole table: the first breach in the order of groups, if any.
 
-    A proven breach comes before a group that stays undecided; a missing value before others.
+    A proven breach precedes a group that stays undecided; a missing value precedes others.
     """
-    broken = sorted((p.verdict for p in parts if not p.verdict.private), key=_place)
+    failing = sorted((p.verdict for p in parts if not p.verdict.private), key=_verdict_order)
     checks = sum(part.verdict.checks for part in parts)
-    return replace(broken[0] if broken else parts[0].verdict, checks=checks)
+    return replace(failing[0] if failing else parts[0].verdict, checks=checks)
 
 
-def _place(verdict: Verdict) -> tuple[Any, ...]:
+def _verdict_order(verdict: Verdict) -> tuple[Any, ...]:
+    """Return the sort key of a failing verdict."""
     values = [(value is not None, value) for value in verdict.group]
     return (not verdict.settled, values)
 
@@ -238,20 +242,21 @@ def part_verdicts(
     table: Table, frame: DataFrame, domains: Domains, constraint: Constraint, m: int
 ) -> list[PartVerdict]:
     """Verify every group of a Spark frame; `constraint` is bound to the whole table."""
-    known = [frame[quoted(name)] for name in table.quasi_identifiers]
+    group_columns = [frame[quote_name(name)] for name in table.quasi_identifiers]
     owner = [] if table.provider is None else [table.provider]
     names = [*table.quasi_identifiers, *owner, *table.sensitive]
-    chosen = frame.select(*(frame[quoted(name)] for name in names))
+    chosen = frame.select(*(frame[quote_name(name)] for name in names))
     workers = max(1, -(-domains.rows // ROWS_PER_PARTITION))
-    together = chosen.repartition(workers, *known)
-    found = mapped(together, _verifier(table, domains, constraint, m), VERDICT_SCHEMA)
-    # Written by the workers of this very call, from aggregates of their groups.
-    return [pickle.loads(row["verdict"]) for row in found.collect()]  # noqa: S301
+    by_group = chosen.repartition(workers, *group_columns)
+    verdicts = map_batches(by_group, _verifier(table, domains, constraint, m), VERDICT_SCHEMA)
+    # Safe to unpickle: written by the workers of this very call.
+    return [pickle.loads(row["verdict"]) for row in verdicts.collect()]  # noqa: S301
 
 
 def _verifier(
     table: Table, domains: Domains, constraint: Constraint, m: int
 ) -> Callable[[Iterator[Any]], Iterator[Any]]:
+    """Return the worker function that verifies its groups."""
     roles = (table.provider, table.quasi_identifiers, table.sensitive)
 
     def verify(batches: Iterator[Any]) -> Iterator[Any]:
@@ -272,16 +277,17 @@ def _verified(
     constraint: Constraint,
     m: int,
 ) -> PartVerdict:
+    """Verify the groups of some rows."""
     provider, quasi, sensitive = roles
     local = Table(rows, provider, quasi, sensitive, missing="value")
     owners, secrets = _owners_and_secrets(domains, rows, provider)
-    own = local.encoded  # its codes of quasi-identifiers are enough to tell groups apart
-    local.__dict__["encoded"] = domains.encoded(own.quasi, owners, secrets)
+    local_codes = local.encoded  # its codes of quasi-identifiers define the groups
+    local.__dict__["encoded"] = domains.encoded(local_codes.quasi, owners, secrets)
     groups = local.groups
     counts = count_groups(local.encoded, groups.labels, groups.count)
     sizes = np.bincount(groups.labels, minlength=groups.count)
     valued = counts.kind < counts.values
-    (held, _), _ = distinct_rows(
+    (group_of, _), _ = distinct_rows(
         [counts.group[valued], counts.kind[valued]], [counts.groups, counts.values]
     )
     return PartVerdict(
@@ -289,6 +295,6 @@ def _verified(
         rows=rows.num_rows,
         groups=groups.count,
         smallest=int(sizes.min()),
-        fewest_values=int(np.bincount(held, minlength=counts.groups).min()),
+        fewest_values=int(np.bincount(group_of, minlength=counts.groups).min()),
         squares=int((sizes.astype(object) ** 2).sum()),
     )
