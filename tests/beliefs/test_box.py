@@ -40,7 +40,7 @@ def test_only_chains_on_the_same_states_can_be_asked_about():
     box = ChainBox(LOWER, UPPER, states=["rest", "walk"])
     with pytest.raises(InvalidInputError, match="'rest', 'walk'"):
         box.contains(MarkovChain([[0.9, 0.1], [0.4, 0.6]]))
-    with pytest.raises(InvalidInputError, match="give a MarkovChain"):
+    with pytest.raises(InvalidInputError, match="Give a MarkovChain"):
         box.contains(box)
 
 

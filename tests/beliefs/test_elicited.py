@@ -51,23 +51,23 @@ def test_no_distance_is_the_chain_itself():
 def test_reasons_name_every_state_and_time():
     told = "\n".join(reasons(chain_from_stays(STATES, [30, 10, 5], grid=Grid(step=60)), 0.1))
     assert (
-        "'rest' lasts 30 time points (30min) on average: it goes on with probability 0.966667"
+        "rest lasts 30 time points (30min) on average: it continues with probability 0.966667"
         in told
     )
-    assert "'walk' (50 %) or 'run' (50 %)" in told
-    assert "off by up to 0.1" in told
+    assert "walk (50 %) or run (50 %)" in told
+    assert "differ by up to 0.1" in told
 
 
 @pytest.mark.parametrize(
     ("states", "stays", "after", "words"),
     [
-        (["a"], [3], None, "nothing to hide"),
-        (["a", "b"], [3], None, "2 states and 1 lengths"),
+        (["a"], [3], None, "nothing to protect"),
+        (["a", "b"], [3], None, "2 states and 1 durations"),
         (["a", "b"], [3, 0.5], None, "from 1 to 1,000,000"),
         (["a", "b"], [3, 10**7], None, "from 1 to 1,000,000"),
         (["a", "b"], [3, 3], {"a": {"a": 1}}, "not another of the states"),
         (["a", "b"], [3, 3], {"a": {"b": -1}}, "at least 0"),
-        (["a", "b"], [3, 3], {"c": {"b": 1}}, "is no state"),
+        (["a", "b"], [3, 3], {"c": {"b": 1}}, "not one of the states"),
         (["a", "a"], [3, 3], None, "a"),
     ],
 )
@@ -78,5 +78,5 @@ def test_answers_that_make_no_sense_are_refused(states, stays, after, words):
 
 @pytest.mark.parametrize("off", [-0.1, 0.6, "much"])
 def test_distances_that_make_no_sense_are_refused(off):
-    with pytest.raises(InvalidInputError, match=r"distance|off by"):
+    with pytest.raises(InvalidInputError, match=r"distance|error of"):
         around(chain_from_stays(["a", "b"], [2, 2]), off)

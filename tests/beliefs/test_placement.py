@@ -68,7 +68,7 @@ def test_phases_that_no_clock_shows_are_those_of_one_beginning():
 def test_a_start_of_its_own_belongs_to_one_phase():
     own = day(initial=[1, 0])
     assert align_to_starts([own], [begun(15, [0, 1])]) == (own,)
-    with pytest.raises(InvalidInputError, match=r"5 of 8 phases later.*start of its own"):
+    with pytest.raises(InvalidInputError, match=r"5 of 8 phases later.*initial distribution"):
         qw.release(begun(15, [0, 1]), COUNT, own)
 
 

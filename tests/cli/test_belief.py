@@ -47,7 +47,7 @@ def test_answers_become_a_belief_with_its_reasons(cli, folder):
     assert made.states == ("rest", "walk", "run")
     assert made.grid.step == 60
     assert made.lower[1].tolist() == [0.025, 0.85, 0.025]
-    assert "A stay in 'rest' lasts 30 time points (30min) on average" in ran.out
+    assert "A stay in rest lasts 30 time points (30min) on average" in ran.out
     kept = json.loads(text)
     assert kept["reasons"][0] in ran.out
     scale = calibrate(made, 1440, 1, query=queries.histogram()).scale
@@ -94,7 +94,7 @@ def test_a_terminal_is_asked(cli, folder, monkeypatch, answers):
         (("belief", "--states", "a,b"), "give --lasting"),
         (("belief", "--states", "a,b", "--lasting", "2,2"), "give --sure"),
         ((*ANSWERS, "--sure", "0"), "How many time points are 30min"),
-        ((*MADE[:-1], "0.7"), "off by 0 to 0.5"),
+        ((*MADE[:-1], "0.7"), "from 0 to 0.5"),
         ((*MADE, "--to", "rest"), "STATE=NEXT"),
         ((*MADE, "--to", "swim=rest"), "none of the states rest, walk, run"),
         ((*MADE, "--plot", "chart.foo"), ".png, .svg or .pdf"),

@@ -200,7 +200,7 @@ def test_public_gaps_are_left_out_of_counts_and_said_in_previews(cli, folder):
     seen = cli(*asked, "--preview")
     assert "each person" in seen.out
     for said in (seen.err, seen.out, cli(*asked).out):
-        assert "taken as public and as saying nothing about its states" in said
+        assert "treated as public and independent of the states" in said
     assert "20 of the 2,000 time points asked about have no record" in seen.out
 
 

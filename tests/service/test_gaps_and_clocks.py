@@ -36,7 +36,7 @@ def test_public_gaps_are_kept_with_the_rows_and_said_before_anything_is_spent(ol
     olga.add_rows("home", rows(tmp_path / "c.csv", "2026-01-05 09:00", ["walk", "walk"]))
     question = {"kind": "histogram"}
     seen = olga.preview("home", question, 8)
-    assert "public and as saying nothing about its states" in seen.claim
+    assert "public and independent of the states" in seen.claim
     assert "7 of the 11 time points asked about have no record" in seen.claim
     answer = olga.ask("home", question, 8, key="k")
     assert answer.document["gaps"] == 7

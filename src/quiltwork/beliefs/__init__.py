@@ -1,9 +1,8 @@
-"""Beliefs: what an adversary may believe about the data.
+"""Beliefs: the distributions of the data that an adversary may assume.
 
-`MarkovChain`, `CyclicChain`, `DatedChain`, `HiddenChain`, `ChainBox`, `Clusters`, `Network` and the
-Gaussian ones
-hold validated, immutable data and answer questions about it; what a belief means for privacy is
-computed in `quiltwork.influence`.
+`MarkovChain`, `CyclicChain`, `DatedChain`, `HiddenChain`, `ChainBox`, `Clusters`, `Network`,
+`GaussianSeries` and `GaussianRows` are validated, immutable and comparable by value. The noise that
+a belief requires is computed in `quiltwork.influence`.
 """
 
 from quiltwork._lazy_exports import lazy_exports

@@ -1,9 +1,9 @@
-"""`plausible`: the beliefs that public data do not rule out.
+"""`plausible`: the beliefs that public data do not rule out, by held-out likelihood.
 
-Every kind of memory is fitted on the data and scored by steps that were held out: blocks of each
-sequence are dealt into two halves, and each half is scored by what the other says. A belief stays
-if it is likely enough beside the best one. That is a rule for choosing what to protect against, not
-a proof that an adversary believes nothing else.
+Every kind of memory is fitted on the data and scored on held-out steps: blocks of each sequence are
+dealt into two halves, and each half is scored by the fit on the other. A belief stays if its
+likelihood is close to that of the best one. This is a rule for choosing what to protect against,
+not a proof that an adversary believes nothing else.
 """
 
 from __future__ import annotations
@@ -39,15 +39,17 @@ from quiltwork.exact import Number
 
 _DAY = 86_400
 _NATS = 0.01
+"""Nats per step by which a plausible belief may be less likely than the best …"""
 _LEAST = 3.0
+"""… but never less than so many nats in all: a likelihood ratio of 20."""
 _MOST_PHASED = 150_000
-"""So many phases times k³ are calibrated in half a minute; 1,440 minutes of four states are."""
+"""Phases times k³ that are calibrated in half a minute, such as 1,440 minutes of four states."""
 _MOST_SCORED = 1_000_000
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A belief with the log-likelihood of held-out data per step under it."""
+    """A fitted belief with its held-out log-likelihood per step, and whether it is plausible."""
 
     name: str
     belief: Belief
@@ -66,18 +68,18 @@ def plausible(
 ) -> list[Belief]:
     """Return the beliefs that these (public) data do not rule out, the likeliest first.
 
-    Tried are chains of order one and two, chains that know how long a state has lasted, and, where
-    times are known or `period` is given, chains with a matrix per phase. A guarantee under the list
-    holds against each of them. `candidates` tells the scores. A warning names a kind of memory that
-    is likelier than all of these and too large to be calibrated.
+    Fitted are chains of order one and two, chains with durations (how long a state has lasted),
+    and, where times are known or `period` is given, chains with a matrix per phase. A guarantee
+    under the list holds against each of them. `candidates` returns the scores. A warning names a
+    kind of memory that fits better than all of these but is too large to calibrate.
 
     Args:
         sequences: one sequence or many, as in `MarkovChain.fit`; not the data to be released.
         states: the states; if not given, those of the grid, else the labels found, sorted.
         smoothing: as in `MarkovChain.fit`.
-        period: as in `CyclicChain.fit`; "day" if not given and the times tell it.
-        grid: what a time point and a state are; `read_series` notes it with what it reads.
-        initial: how each of them begins.
+        period: as in `CyclicChain.fit`; by default "day" where times are known.
+        grid: the step and states of the data; `read_series` records it with what it reads.
+        initial: the start of each belief.
 
     Raises:
         InvalidInputError: naming the sequence and position that cannot be read.
@@ -86,18 +88,17 @@ def plausible(
     >>> plausible(coins)[0]
     MarkovChain(2 states: 0, 1; initial='stationary')
     """
-    found, beyond = evaluate_candidates(sequences, states, smoothing, period, grid, initial)
-    for sentence in beyond:
+    fitted, too_large = evaluate_candidates(sequences, states, smoothing, period, grid, initial)
+    for sentence in too_large:
         warnings.warn(sentence, QuiltworkWarning, stacklevel=2)
-    return [one.belief for one in found if one.plausible]
+    return [candidate.belief for candidate in fitted if candidate.plausible]
 
 
 def candidates(sequences: Any, **options: Any) -> list[Candidate]:
-    """Return every belief that was tried with its score, the likeliest first; as in `plausible`.
+    """Return every fitted belief with its score, the likeliest first; arguments as `plausible`.
 
-    One is plausible if held-out data are at most 3 nats, or a hundredth of a nat per step, less
-    likely under it than under the best. The simplest chain counts as best where nothing is likelier
-    by more than 3 nats.
+    A belief is plausible if the held-out log-likelihood is at most 3 nats, or a hundredth of a nat
+    per step, below the best. The chain of order 1 comes first unless another is 3 nats likelier.
     """
     return evaluate_candidates(sequences, **options)[0]
 
@@ -110,18 +111,18 @@ def evaluate_candidates(
     grid: Grid | None = None,
     initial: Any = "stationary",
 ) -> tuple[list[Candidate], list[str]]:
-    """Return `candidates`, and a sentence for each memory that beats them and is too large.
+    """Return `candidates`, and a warning for each better kind of memory that is too large.
 
-    It beats them by the rule of `candidates`; scoring it is cheap, calibrating it is not.
+    Better by the rule of `candidates`: scoring such a memory is cheap, calibrating it is not.
     """
-    data = _read(sequences, states, smoothing, period, grid)
-    found = _candidates(data, sequences, smoothing, initial)
-    return found, _beyond(data, found)
+    data = _encode(sequences, states, smoothing, period, grid)
+    fitted = _candidates(data, sequences, smoothing, initial)
+    return fitted, _too_large_memories(data, fitted)
 
 
 @dataclass(frozen=True, eq=False)
 class _Data:
-    """Sequences as state indices, and by phase of a clock where there is one."""
+    """Sequences as state indices, with transition counts by phase where times are known."""
 
     paths: list[IntArray]
     labels: tuple[Label, ...]
@@ -134,14 +135,14 @@ class _Data:
     def steps(self) -> int:
         return sum(len(path) - 1 for path in self.paths)
 
-    def remembering(self, kind: contexts.ContextModel) -> float:
+    def score(self, kind: contexts.ContextModel) -> float:
         return contexts.held_out_log_likelihood(self.paths, kind, len(self.labels), self.amount)
 
     @property
     def second(self) -> bool:
         """Whether order two can be fitted and calibrated."""
-        shown = max(map(len, self.paths)) > 2
-        return shown and 1 < len(self.labels) ** 2 <= MOST_INNER
+        long_enough = max(map(len, self.paths)) > 2
+        return long_enough and 1 < len(self.labels) ** 2 <= MOST_INNER
 
     @property
     def phased(self) -> bool:
@@ -150,12 +151,12 @@ class _Data:
         return 0 < phases < sum(map(len, self.paths)) and phases * size**3 <= _MOST_PHASED
 
 
-def _read(
+def _encode(
     sequences: Any, states: Iterable[Any] | None, smoothing: Number, period: Any, grid: Grid | None
 ) -> _Data:
     pieces = recorded_runs(split_sequences(sequences))
-    known = grid_of(pieces, grid)
-    paths, labels = encode_paths(pieces, states, known)
+    common = grid_of(pieces, grid)
+    paths, labels = encode_paths(pieces, states, common)
     parts = pieces
     try:
         parts = tuple(part for piece in pieces for part in split_at_clock_changes(piece))
@@ -165,56 +166,55 @@ def _read(
             raise
         divided = False
     starts = [local_start(part) for part in parts]
-    wanted, phases = _known_period(period, known, starts), None
+    cycle, phases = _default_period(period, common, starts), None
     if not divided:
-        wanted = None
-    if wanted is not None:
-        clock = parse_period(wanted, known, starts)
+        cycle = None
+    if cycle is not None:
+        clock = parse_period(cycle, common, starts)
         if clock.period < sum(map(len, paths)) and clock.period * len(labels) ** 2 <= MOST_CELLS:
-            phases = count_phase_transitions(parts, labels, known, clock)
+            phases = count_phase_transitions(parts, labels, common, clock)
     amount = max(parse_smoothing(smoothing), 0.5)
-    return _Data(paths, labels, known, amount, wanted, phases)
+    return _Data(paths, labels, common, amount, cycle, phases)
 
 
 def _candidates(data: _Data, sequences: Any, smoothing: Number, initial: Any) -> list[Candidate]:
     size = len(data.labels)
-    given: dict[str, Any] = {"smoothing": smoothing, "states": data.labels, "grid": data.grid}
-    given["initial"] = initial
-    one = data.remembering(contexts.last_states(size, 1))
+    options: dict[str, Any] = {"smoothing": smoothing, "states": data.labels, "grid": data.grid}
+    options["initial"] = initial
+    first = data.score(contexts.last_states(size, 1))
     scored: list[tuple[str, Belief, float]] = [
-        ("order 1", MarkovChain.fit(sequences, **given), one)
+        ("order 1", MarkovChain.fit(sequences, **options), first)
     ]
     if data.second:
-        score = data.remembering(contexts.last_states(size, 2))
-        scored.append(("order 2", MarkovChain.fit(sequences, **given, order=2), score))
+        score = data.score(contexts.last_states(size, 2))
+        scored.append(("order 2", MarkovChain.fit(sequences, **options, order=2), score))
     cap = contexts.best_cap(data.paths, size, data.amount)
     if cap > 1:
-        score = data.remembering(contexts.ages(size, cap))
-        scored.append(("durations", MarkovChain.fit(sequences, **given, durations=True), score))
+        score = data.score(contexts.ages(size, cap))
+        scored.append(("durations", MarkovChain.fit(sequences, **options, durations=True), score))
     if data.phases is not None and data.phased:
-        told, alike = phase_log_likelihoods(data.phases, data.amount)
-        if told > alike:  # turns are held out, not blocks: by how much a clock helps is what counts
-            cyclic = CyclicChain.fit(sequences, data.period, **given)
-            scored.append((_clock(data.period), cyclic, one + told - alike))
+        by_phase, pooled = phase_log_likelihoods(data.phases, data.amount)
+        # Whole turns are held out here, not blocks, so only the gain over one matrix is comparable.
+        if by_phase > pooled:
+            cyclic = CyclicChain.fit(sequences, data.period, **options)
+            scored.append((_clock(data.period), cyclic, first + by_phase - pooled))
     return _judged(scored, data.steps)
 
 
-def _beyond(data: _Data, found: list[Candidate]) -> list[str]:
+def _too_large_memories(data: _Data, fitted: list[Candidate]) -> list[str]:
     size, scores = len(data.labels), {}
-    one = data.remembering(contexts.last_states(size, 1))
+    first = data.score(contexts.last_states(size, 1))
     if not data.second and size > 1 and size**3 <= _MOST_SCORED:
-        scores[f"order 2, with {size**2:,} pasts,"] = data.remembering(
-            contexts.last_states(size, 2)
-        )
+        scores[f"order 2, with {size**2:,} pasts,"] = data.score(contexts.last_states(size, 2))
     if 2 * size > contexts.MOST_AGES:
-        able = [cap for cap in contexts.CAPS if cap > 1 and cap * size**2 <= _MOST_SCORED]
-        ages = [data.remembering(contexts.ages(size, cap)) for cap in able]
-        scores["how long a state has lasted"] = max(ages, default=one)
+        caps = [cap for cap in contexts.CAPS if cap > 1 and cap * size**2 <= _MOST_SCORED]
+        ages = [data.score(contexts.ages(size, cap)) for cap in caps]
+        scores["how long a state has lasted"] = max(ages, default=first)
     if data.phases is not None and not data.phased:
-        told, plain = phase_log_likelihoods(data.phases, data.amount)
-        turn = f"the {_clock(data.period)}, in {data.phases.halves.shape[1]:,} phases,"
-        scores[turn] = one + told - plain
-    best = max(candidate.per_step for candidate in found) * data.steps
+        by_phase, pooled = phase_log_likelihoods(data.phases, data.amount)
+        cycle = f"the {_clock(data.period)}, in {data.phases.halves.shape[1]:,} phases,"
+        scores[cycle] = first + by_phase - pooled
+    best = max(candidate.per_step for candidate in fitted) * data.steps
     return [
         f"The data are likelier with {name} than with all that was fitted, by "
         f"{(score - best) / data.steps:.3f} nats per step, and {size} states are too many to "
@@ -228,7 +228,7 @@ def _clock(period: Any) -> str:
     return "time of week" if isinstance(period, str) and period == "week" else "time of day"
 
 
-def _known_period(period: Any, grid: Grid | None, starts: list[int | None]) -> Any:
+def _default_period(period: Any, grid: Grid | None, starts: list[int | None]) -> Any:
     if period is not None:
         return period
     step = None if grid is None else grid.step
@@ -237,7 +237,7 @@ def _known_period(period: Any, grid: Grid | None, starts: list[int | None]) -> A
 
 
 def nats_allowed(steps: int) -> float:
-    """By how many nats a belief may be less likely than the best and stay."""
+    """Return the nats by which a plausible belief may be less likely than the best."""
     return max(_LEAST, _NATS * steps)
 
 

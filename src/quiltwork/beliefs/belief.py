@@ -1,4 +1,4 @@
-"""What all beliefs share: labels, perhaps a length and a grid, where a fit had its data, JSON."""
+"""`Belief`, the base class of all beliefs: states, length, grid, sources of a fit, JSON."""
 
 from __future__ import annotations
 
@@ -23,11 +23,10 @@ Initial: TypeAlias = "FloatArray | Literal['stationary', 'any']"
 
 
 class Belief:
-    """One thing an adversary may believe about the data; immutable and comparable by value.
+    """A distribution of the data that an adversary may assume; immutable, comparable by value.
 
-    `states` is None where the belief is about rows of any kind, `length` is None where it fits a
-    series of any length, `grid` is None where nobody said which time points and states are meant.
-    `sources` is where the sequences were that it was fitted on, if any.
+    `states` is None for beliefs about rows of any kind, `length` is None for series of any length,
+    `grid` is None where step and binning are unspecified. `sources` identifies the data of a fit.
     """
 
     states: tuple[Label, ...] | None
@@ -38,68 +37,72 @@ class Belief:
     schema: ClassVar[str]
 
     def to_json(self) -> str:
-        """Write the belief as a document of its `schema`, which `belief_from_json` reads back."""
+        """Return the belief as a JSON document, which `belief_from_json` reads back."""
         return files.dump(self.schema, 1, self._written())
 
     def _written(self) -> dict[str, Any]:
-        """Return what its document holds: the fields that the class declares."""
-        told = zip(type(self).__annotations__, self.__getstate__(), strict=True)
-        return {name: _to_json(name, value) for name, value in told}
+        """Return the body of its document: the fields that the class declares."""
+        fields = zip(type(self).__annotations__, self.__getstate__(), strict=True)
+        return {name: _to_json(name, value) for name, value in fields}
 
     @classmethod
     def from_json(cls, text: str | bytes) -> Self:
-        """Read what `to_json` wrote, bit for bit."""
-        made: Any = cls
-        belief: Self = made(**cls._arguments(files.load(text, cls.schema, (1,))))
+        """Return the belief that `to_json` wrote, bit for bit.
+
+        Raises:
+            InvalidInputError: if the document is damaged, or another belief's.
+        """
+        constructor: Any = cls
+        belief: Self = constructor(**cls._arguments(files.load(text, cls.schema, (1,))))
         return belief
 
     @classmethod
     def _arguments(cls, document: dict[str, Any]) -> dict[str, Any]:
-        """Return what the constructor takes: the fields that the class declares."""
+        """Return the constructor's arguments from a document: the declared fields."""
         return {name: parse_stored_field(document, name) for name in cls.__annotations__}
 
     def check_codes(self, codes: Any) -> None:
-        """Refuse encoded data that the belief says cannot be; indices into `states`."""
+        """Raise InvalidInputError for state indices that the belief excludes."""
 
     def allows(self, codes: Any) -> bool:
-        """Return whether encoded data can occur at all, by supports; True where unknown."""
+        """Return whether encoded data have positive probability; True where unknown."""
         return True
 
     def fitted_on(self, data: Any) -> bool:
-        """Return whether `data` are noticed to be, or to overlap, what this belief was fitted on.
+        """Return whether `data` are recognized as data that this belief was fitted on.
 
-        `data` is one sequence or several, as in `MarkovChain.fit`, or the path of a file. Noticed
-        are the same object in memory, arrays that share some, and a file at the same path; never
-        copies. It does not depend on any value, and False proves nothing.
+        `data` is one sequence or several, as in `MarkovChain.fit`, or the path of a file.
+        Recognized are the same object in memory, arrays that share memory, and a file at the same
+        path; never copies. The result does not depend on any value, and False proves nothing.
         """
         return any(map(self.sources.include, split_sequences(data)))
 
     def __eq__(self, other: object) -> bool:
-        """Compare as beliefs; sources do not count."""
+        """Return whether both have the same class and fields; sources do not count."""
         return isinstance(other, Belief) and type(self) is type(other) and self._key == other._key
 
     def __hash__(self) -> int:
-        """Agree with `==`."""
+        """Return a hash that agrees with `==`."""
         return hash(self._key)
 
     @cached_property
     def _key(self) -> tuple[Any, ...]:
-        told = zip(type(self).__annotations__, self.__getstate__(), strict=True)
+        fields = zip(type(self).__annotations__, self.__getstate__(), strict=True)
         return tuple(
-            (part.shape, part.tobytes()) if isinstance(part, np.ndarray) else part
-            for name, part in told
+            (value.shape, value.tobytes()) if isinstance(value, np.ndarray) else value
+            for name, value in fields
             if name != "sources"
         )
 
     def __getstate__(self) -> tuple[Any, ...]:
-        """Pickle the fields only: those that the class declares, in its order."""
+        """Return the declared fields, in order; pickling and JSON use them alone."""
         return tuple(getattr(self, name) for name in type(self).__annotations__)
 
     def __setstate__(self, state: tuple[Any, ...]) -> None:
         """Set the fields, arrays read-only."""
         for name, value in zip(type(self).__annotations__, state, strict=True):
-            kept = frozen(value) if isinstance(value, np.ndarray) else value
-            object.__setattr__(self, name, kept)
+            field_value = frozen(value) if isinstance(value, np.ndarray) else value
+            object.__setattr__(self, name, field_value)
 
 
 def _to_json(name: str, value: Any) -> Any:
@@ -113,15 +116,15 @@ def _to_json(name: str, value: Any) -> Any:
 
 
 def parse_stored_field(document: dict[str, Any], name: str) -> Any:
-    """Read a field of a belief's document; a grid or sources that are absent are unknown."""
+    """Return a field of a belief's document; grid, calendar and sources may be absent."""
     if name == "grid":
         return Grid.from_document(document.get(name))
     if name == "calendar":
         return Calendar.from_document(document.get(name))
     if name == "sources":
         return Sources.from_document(document.get(name, []))
-    found = field(document, name)
-    return labels_from_json(found) if name == "states" else found
+    value = field(document, name)
+    return labels_from_json(value) if name == "states" else value
 
 
 class StateBelief(Belief):
@@ -136,7 +139,7 @@ class StateBelief(Belief):
         return len(self.states)
 
     def encode(self, sequence: Any) -> IntArray:
-        """Return the sequence as state indices 0..k−1; NumPy, pandas and Polars are read too.
+        """Return a list, array or pandas or Polars series as state indices 0..k−1.
 
         Raises:
             InvalidInputError: for empty data, and naming the first position (1-based) that holds
@@ -145,7 +148,7 @@ class StateBelief(Belief):
         return encode(sequence, self.states)
 
     def _words(self, more: str, initial: Initial | None = None) -> str:
-        """Name the states, the start and the grid, not the matrices."""
+        """Return states, start and grid for a repr, without the matrices."""
         begins = ""
         if initial is not None:
             begins = f"; initial={initial!r}" if isinstance(initial, str) else "; initial=given"
@@ -157,10 +160,10 @@ class StateBelief(Belief):
 
 
 class SimulatedBelief(StateBelief):
-    """A belief that says how likely each series is, so that one can be drawn."""
+    """A belief with a single distribution, from which a series can be simulated."""
 
     def sample(self, length: int, seed: int | None = None) -> NDArray[Any]:
-        """Simulate `length` steps and return their labels; for simulation, never for noise.
+        """Return a simulated series of labels; the seed is for simulation, never for noise.
 
         About 0.3 s per million steps. The array has the labels' own type, or object if mixed.
 
@@ -172,9 +175,9 @@ class SimulatedBelief(StateBelief):
         array([0, 1, 0, 1])
         """
         steps = integer(length, "length", 1, _LONGEST_SAMPLE)
-        chosen = None if seed is None else integer(seed, "seed", 0)
-        return label_array(self.states)[self._simulated(steps, chosen)]
+        seed = None if seed is None else integer(seed, "seed", 0)
+        return label_array(self.states)[self._simulated(steps, seed)]
 
     def _simulated(self, steps: int, seed: int | None) -> IntArray:
-        """Draw the indices of the states."""
+        """Return simulated state indices."""
         raise NotImplementedError

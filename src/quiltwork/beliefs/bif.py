@@ -30,7 +30,7 @@ _TOKEN = re.compile(
 
 
 class BifToken(NamedTuple):
-    """A word, a quoted text or a sign, and its line."""
+    """A token of the file: a word, a quoted text or a sign, with its line number."""
 
     text: str
     line: int
@@ -47,7 +47,7 @@ def read_bif(path: str | os.PathLike[str]) -> tuple[PlainGraph, dict[Any, Any], 
 
 
 def _shape(statement: Statement) -> str:
-    """The signs of a statement as they are, and `w` for every word."""
+    """Return a statement's signs, with `w` for every word: the pattern that is matched."""
     return "".join(token.text if token.sign else "w" for token in statement)
 
 
@@ -56,7 +56,7 @@ def _words(statement: Statement) -> list[str]:
 
 
 class _Reader:
-    """One pass over the tokens of a file: blocks of statements, each of which has a shape."""
+    """A parser in one pass over the tokens of a file: blocks of statements, matched by shape."""
 
     def __init__(self, text: str, name: str) -> None:
         self.name, self.line, self.tokens = name, 1, self._tokens(text)
@@ -65,15 +65,17 @@ class _Reader:
         self.tables: dict[str, Any] = {}
 
     def _tokens(self, text: str) -> Iterator[BifToken]:
-        place = 0
-        while place < len(text):
-            found = _TOKEN.match(text, place)
-            if found is None:
-                self._refuse(self.line, f"{text[place]!r} cannot be read: names end on their line")
-            if found.lastgroup:
-                yield BifToken(found[found.lastgroup], self.line, found.lastgroup == "sign")
-            self.line += found[0].count("\n")
-            place = found.end()
+        position = 0
+        while position < len(text):
+            match = _TOKEN.match(text, position)
+            if match is None:
+                self._refuse(
+                    self.line, f"{text[position]!r} cannot be read: names end on their line"
+                )
+            if match.lastgroup:
+                yield BifToken(match[match.lastgroup], self.line, match.lastgroup == "sign")
+            self.line += match[0].count("\n")
+            position = match.end()
 
     def network(self) -> tuple[PlainGraph, dict[Any, Any], dict[Any, Any]]:
         """Read all blocks."""
@@ -104,14 +106,14 @@ class _Reader:
         )
 
     def _upto(self, *ends: str) -> tuple[Statement, str]:
-        """What comes before one of the signs that is in no inner braces, and that sign."""
-        found: Statement = []
+        """Return the statement up to one of these signs outside inner braces, and that sign."""
+        statement: Statement = []
         depth = 0
         while (token := next(self.tokens, None)) is not None:
             if token.sign and not depth and token.text in ends:
-                return found, token.text
+                return statement, token.text
             depth += {"{": 1, "}": -1}.get(token.text, 0) if token.sign else 0
-            found.append(token)
+            statement.append(token)
         return self._refuse(self.line, "the file ends inside a block")
 
     def _variable(self, head: Statement, rows: list[Statement], line: int) -> None:
@@ -146,7 +148,7 @@ class _Reader:
     def _values(
         self, name: str, parents: list[str], rows: list[Statement], line: int
     ) -> np.ndarray[Any, Any]:
-        """The probabilities: an axis for each parent, the last for the variable itself."""
+        """Return the table: an axis for each parent, the last one for the variable itself."""
         shape = [len(self.states[one]) for one in (*parents, name)]
         values, default = np.full(shape, np.nan), np.full(shape[-1:], np.nan)
         for row in rows:
@@ -173,8 +175,8 @@ class _Reader:
                 self._refuse(start.line, f"{example}, found {start.text!r}")
         values = np.where(np.isnan(values), default, values)
         for index in np.argwhere(np.isnan(values))[:1].tolist():
-            given = [self.states[one][i] for one, i in zip(parents, index, strict=False)]
-            self._refuse(line, f"the table of {name!r} has no row for ({', '.join(given)})")
+            labels = [self.states[parent][i] for parent, i in zip(parents, index, strict=False)]
+            self._refuse(line, f"the table of {name!r} has no row for ({', '.join(labels)})")
         return values
 
     def _index(self, parents: list[str], labels: list[str], line: int) -> tuple[int, ...]:
@@ -189,7 +191,7 @@ class _Reader:
     def _numbers(
         self, row: Statement, shape: tuple[int, ...], line: int
     ) -> np.ndarray[Any, np.dtype[np.float64]]:
-        """Probabilities that sum to 1 over the first axis, but for the rounding of a file."""
+        """Return probabilities that sum to 1 over the first axis, up to a file's rounding."""
         words, count = _words(row), math.prod(shape)
         try:
             numbers = np.array(words, dtype=float)

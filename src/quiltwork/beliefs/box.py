@@ -1,7 +1,7 @@
 """`ChainBox`: every chain between two matrices, even time-varying, from any start.
 
-Bounds are read as their shortest decimals, so 1 − 0.9 is 0.1 and not 0.09999999999999998, and
-results round outward: clipping never cuts off a row that was in the box.
+Bounds are taken as their shortest decimals, so 1 − 0.9 is 0.1 and not 0.09999999999999998, and
+results round outward: clipping never removes a row from the box.
 """
 
 from __future__ import annotations
@@ -46,8 +46,8 @@ class ChainBox(StateBelief):
         lower: k×k, the smallest probabilities.
         upper: k×k, the largest probabilities.
         states: one label per row; 0..k−1 if not given.
-        grid: what a time point and a state are, if that is to be checked.
-        sources: where the data of a fit were; `fit` knows.
+        grid: the step and binning of the data, to be checked against them.
+        sources: where the data of a fit came from; `fit` sets it.
 
     Raises:
         InvalidInputError: naming the row where lower > upper or no row of sum 1 fits.
@@ -92,23 +92,23 @@ class ChainBox(StateBelief):
         states: Iterable[Any] | None = None,
         grid: Grid | None = None,
     ) -> ChainBox:
-        """Return a box that holds the chain behind the data with at least this confidence.
+        """Return a confidence region: it contains the chain behind the data with this confidence.
 
-        All k² bounds hold at once, for every chain on `states` and whatever its start; a state
-        that was never left has bounds 0 and 1. Never fit on the data to be released: the box
-        remembers where its sequences were, so that such a release warns. O(T + k²).
+        All k² bounds hold simultaneously, for every chain on `states` and any start; a state that
+        was never left has bounds 0 and 1. Never fit on the data to be released: the box records
+        where its sequences came from, so that such a release warns. O(T + k²).
 
         Theorem: docs/theory/confidence-box.md
 
         Args:
             sequences: one sequence or many from the same chain, as in `MarkovChain.fit`.
             confidence: the probability, over the data, that the box contains the chain.
-            states: the states. If not given, those of the grid, else the labels found: then the
-                claim is about chains that have no other state.
-            grid: what a time point and a state are; `read_series` notes it with what it reads.
+            states: the states; by default those of the grid, else the labels that occur. Then the
+                region is for chains without other states.
+            grid: the step and binning of the data; `read_series` records it with what it reads.
 
         Raises:
-            InvalidInputError: for data that cannot be read, or a confidence outside (0, 1).
+            InvalidInputError: for invalid data, or a confidence outside (0, 1).
 
         >>> box = ChainBox.fit([0, 1, 1, 0] * 250, confidence=0.95)
         >>> box.contains(MarkovChain([[0.5, 0.5], [0.5, 0.5]]))
@@ -117,10 +117,10 @@ class ChainBox(StateBelief):
         error = 1 - proper_fraction(confidence, "confidence")
         pieces = split_sequences(sequences)
         known = grid_of(pieces, grid)
-        counted = count_transitions(recorded_runs(pieces), states, known)
-        lower, upper = box_bounds(counted.transitions, counted.transitions, error)
+        counts = count_transitions(recorded_runs(pieces), states, known)
+        lower, upper = box_bounds(counts.transitions, counts.transitions, error)
         sources = Sources.of(pieces, lower)
-        return cls(lower, upper, counted.states, grid=known, sources=sources)
+        return cls(lower, upper, counts.states, grid=known, sources=sources)
 
     @classmethod
     def from_counts(
@@ -131,10 +131,10 @@ class ChainBox(StateBelief):
         states: Iterable[Any] | None = None,
         grid: Grid | None = None,
     ) -> ChainBox:
-        """Return a confidence box when each transition count is known only within bounds.
+        """Return a confidence region from bounds on each transition count.
 
         For privately released counts: if all true counts lie between `lowest` and `highest` with
-        probability 1 − β, the box holds the chain with probability confidence − β. O(k²).
+        probability 1 − β, the region contains the chain with probability confidence − β. O(k²).
 
         Theorem: docs/theory/confidence-box.md
 
@@ -159,7 +159,7 @@ class ChainBox(StateBelief):
         """
         if not isinstance(chain, MarkovChain):
             raise InvalidInputError(
-                f"A box contains chains, and {type(chain).__name__} is none; give a MarkovChain."
+                f"A box contains chains; {type(chain).__name__} is not one. Give a MarkovChain."
             )
         if chain.states != self.states:
             raise InvalidInputError(
@@ -176,11 +176,11 @@ class ChainBox(StateBelief):
         return bool((above & below).all())
 
     def allows(self, codes: IntArray) -> bool:
-        """Return whether no step of a path of state indices is ruled out. O(length)."""
+        """Return whether every step of a path of state indices is possible. O(length)."""
         return bool((self.upper[codes[:-1], codes[1:]] > 0).all())
 
     def __repr__(self) -> str:
-        """Name the states, the widest entry and the grid, not the matrices."""
+        """Return states, widest entry and grid, without the matrices."""
         return f"{self._words(f'; widest={float((self.upper - self.lower).max()):.3g}')})"
 
 
@@ -221,7 +221,7 @@ def _clip_row(low: FloatArray, high: FloatArray, row: int) -> None:
 
 
 def _outward(value: Decimal, direction: float) -> float:
-    """Return the nearest float if its shortest decimal is not inside of `value`, else the next."""
+    """Return the float next to `value` whose shortest decimal is not inside of it."""
     nearest = float(value)
     inside = Decimal(repr(nearest)) > value if direction < 0 else Decimal(repr(nearest)) < value
     return min(1.0, max(0.0, math.nextafter(nearest, direction) if inside else nearest))

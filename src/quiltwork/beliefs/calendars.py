@@ -1,7 +1,7 @@
-"""Calendars: when the clocks of a zone change, as it was known when a belief was made.
+"""`Calendar`: the offset changes of a time zone, stored with a belief.
 
-Tables of time zones differ between machines and years. So a belief about the time of day keeps the
-changes that it was made with, a dataset keeps its beliefs, and neither asks a machine again.
+Time-zone tables differ between machines and years. So a belief about the time of day stores the
+changes it was made with, a dataset stores its beliefs, and the machine's table is not read again.
 """
 
 from __future__ import annotations
@@ -20,18 +20,20 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer
 
 FAR = 10**11
+"""Seconds since 1970 beyond which no moment is accepted: some 3,000 years."""
 _AHEAD = 10
+"""Years after the last moment for which changes are stored, for series that grow."""
 
 
 @dataclass(frozen=True)
 class Calendar:
-    """The offsets of a zone from UTC, from one moment to another.
+    """The offsets of a zone from UTC over a span of time.
 
     Attributes:
-        zone: its name.
-        begin: the first moment that is known, in seconds since 1970 …
-        end: … and the first that is not.
-        offset: that of `begin`, in seconds.
+        zone: the name of the zone.
+        begin: the first moment covered, in seconds since 1970.
+        end: the first moment no longer covered.
+        offset: the offset at `begin`, in seconds.
         changes: (moment, offset from then on), in order.
     """
 
@@ -42,73 +44,75 @@ class Calendar:
     changes: tuple[tuple[int, int], ...]
 
     def __post_init__(self) -> None:
-        """Check that changes are in order."""
+        """Raise InvalidInputError if the changes are not in order."""
         moments = [moment for moment, _ in self.changes]
         if moments != sorted(set(moments)) or not self.begin < self.end:
-            raise InvalidInputError("The changes of a calendar are in order, each at its moment.")
+            raise InvalidInputError(
+                "The changes of a calendar must be in order, with one change per moment."
+            )
 
     @classmethod
     def of(cls, zone: str, begin: int, end: int) -> Calendar:
-        """Read the table of this machine, for the years of these moments and ten more.
+        """Return the calendar of this machine's table, for these years and ten more.
 
         >>> year = Calendar.of("Europe/Berlin", 1767225600, 1767225600)
         >>> year.changes[:2]
         ((1743296400, 7200), (1761440400, 3600))
         """
-        place = parse_zone(zone)
-        if place is None:
+        tz = parse_zone(zone)
+        if tz is None:
             raise InvalidInputError("A calendar needs the name of a time zone.")
         first = int(datetime(_year(begin) - 1, 1, 1, tzinfo=UTC).timestamp())
         last = int(datetime(min(_year(end) + _AHEAD, 9999), 1, 1, tzinfo=UTC).timestamp())
         days = range(first, last + DAY, DAY)
-        offsets = [_offset(place, day) for day in days]
+        offsets = [_offset(tz, day) for day in days]
         changes: list[tuple[int, int]] = []
         for day, before, after in zip(days, offsets, offsets[1:], strict=False):
             if before != after:
-                changes += _changes_on(place, day, before)
+                changes += _changes_on(tz, day, before)
         return cls(zone, first, last, offsets[0], tuple(changes))
 
     def shown(self, moments: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return what clocks show at moments of UTC, in seconds since 1970.
+        """Return the local times of UTC moments, both in seconds since 1970.
 
         Raises:
-            InvalidInputError: for moments that the calendar does not know.
+            InvalidInputError: for moments outside the calendar.
         """
         if len(moments) and not self.begin <= int(moments.min()) <= int(moments.max()) < self.end:
-            first, last = (f"{datetime.fromtimestamp(one, UTC):%Y-%m-%d}" for one in self.known)
+            first, last = (f"{datetime.fromtimestamp(end, UTC):%Y-%m-%d}" for end in self.known)
             raise InvalidInputError(
-                f"The belief knows when clocks of {self.zone} change from {first} to before "
-                f"{last}, and the series goes beyond that; make a belief with that time in it."
+                f"The belief's calendar of {self.zone} covers {first} to before {last}, and the "
+                "series goes beyond it. Make a belief for the time of the series."
             )
         offsets = np.array([self.offset, *(offset for _, offset in self.changes)])
-        places = np.searchsorted([moment for moment, _ in self.changes], moments, side="right")
-        found: NDArray[np.int64] = moments + offsets[places]
-        return found
+        period = np.searchsorted([moment for moment, _ in self.changes], moments, side="right")
+        local: NDArray[np.int64] = moments + offsets[period]
+        return local
 
     def moment(self, shown: int) -> int:
-        """Return the moment of UTC when clocks show this, the first time they do.
+        """Return the first UTC moment with this local time, in seconds since 1970.
 
-        A time that is skipped in spring is read as after the change.
+        A local time that is skipped in spring counts as after the change.
 
         Raises:
-            InvalidInputError: for a moment that the calendar does not know.
+            InvalidInputError: for a moment outside the calendar.
         """
         offsets = sorted({self.offset, *(offset for _, offset in self.changes)}, reverse=True)
         moments = np.array([shown - offset for offset in offsets], dtype=np.int64)
-        right = np.flatnonzero(self.shown(moments) == shown)
-        return int(moments[right[0] if len(right) else -1])
+        matching = np.flatnonzero(self.shown(moments) == shown)
+        return int(moments[matching[0] if len(matching) else -1])
 
     @property
     def known(self) -> tuple[int, int]:
-        """From when on, and before when, changes are known."""
+        """The span covered: (begin, end)."""
         return self.begin, self.end
 
     def covers(self, begin: int, end: int) -> bool:
-        """Whether all changes between two moments are known."""
+        """Return whether the calendar covers all moments between two."""
         return self.begin <= begin and end <= self.end
 
     def changes_between(self, begin: int, end: int) -> list[int]:
-        """Return when clocks change after one moment and up to another."""
+        """Return the moments of changes in the interval (begin, end]."""
         return [moment for moment, _ in self.changes if begin < moment <= end]
 
     def to_document(self) -> dict[str, Any]:
@@ -122,7 +126,7 @@ class Calendar:
 
     @classmethod
     def from_document(cls, document: Any) -> Calendar | None:
-        """Read what `to_document` wrote; nothing for nothing."""
+        """Return the calendar that `to_document` wrote; None for None."""
         if document is None:
             return None
         try:
@@ -130,7 +134,9 @@ class Calendar:
             changes = tuple((_second(a), _second(b)) for a, b in field(document, "changes"))
             return cls(zone, _second(begin), _second(end), _second(document["offset"]), changes)
         except (InvalidInputError, TypeError, ValueError, KeyError):
-            raise InvalidInputError("The calendar of a belief is damaged.") from None
+            raise InvalidInputError(
+                "The calendar in a belief's document is damaged; make the belief again."
+            ) from None
 
 
 def _second(value: Any) -> int:
@@ -141,21 +147,21 @@ def _year(moment: int) -> int:
     return datetime.fromtimestamp(moment, UTC).year
 
 
-def _offset(place: ZoneInfo, moment: int) -> int:
-    found = datetime.fromtimestamp(moment, place).utcoffset()
-    return 0 if found is None else int(found.total_seconds())
+def _offset(tz: ZoneInfo, moment: int) -> int:
+    offset = datetime.fromtimestamp(moment, tz).utcoffset()
+    return 0 if offset is None else int(offset.total_seconds())
 
 
-def _changes_on(place: ZoneInfo, day: int, before: int) -> list[tuple[int, int]]:
-    """Return the changes within a day, to the second; two of one day are a quarter hour apart."""
-    found, offset = [], before
+def _changes_on(tz: ZoneInfo, day: int, before: int) -> list[tuple[int, int]]:
+    """Return the changes within a day to the second, at most one per quarter of an hour."""
+    changes, offset = [], before
     for quarter in range(day, day + DAY, 900):
-        if _offset(place, quarter + 900) == offset:
+        if _offset(tz, quarter + 900) == offset:
             continue
         low, high = quarter, quarter + 900
         while high - low > 1:
             middle = (low + high) // 2
-            low, high = (middle, high) if _offset(place, middle) == offset else (low, middle)
-        offset = _offset(place, high)
-        found.append((high, offset))
-    return found
+            low, high = (middle, high) if _offset(tz, middle) == offset else (low, middle)
+        offset = _offset(tz, high)
+        changes.append((high, offset))
+    return changes

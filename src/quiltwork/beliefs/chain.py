@@ -1,8 +1,8 @@
-"""`MarkovChain`: one time-homogeneous chain as a belief.
+"""`MarkovChain`: a time-homogeneous Markov chain as a belief.
 
 Construction validates and costs O(k²) (O(k³ log k) with zero entries and a stationary start);
-everything else is computed on first use and kept. Periodic, reducible and absorbing chains are
-valid; each property says what it answers for them.
+everything else is computed on first use and cached. Periodic, reducible and absorbing chains are
+valid; each property documents its value for them.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ class MarkovChain(SimulatedBelief):
             and are divided by their sum unless that is within 2⁻⁵⁰ of 1.
         initial: the distribution of X_1, or "stationary", or "any" for every distribution.
         states: one label per row; 0..k−1 if not given.
-        grid: what a time point and a state are, if that is to be checked.
-        sources: where the data of a fit were; `fit` knows.
+        grid: the step and binning of the data, to be checked against them.
+        sources: where the data of a fit came from; `fit` sets it.
 
     Raises:
         InvalidInputError: naming the row or label that is wrong, or for a stationary start where
@@ -131,10 +131,11 @@ class MarkovChain(SimulatedBelief):
         order: int = 1,
         durations: bool = False,
     ) -> MarkovChain | HiddenChain:
-        """Fit a chain to one sequence or many by maximum likelihood, smoothed. O(T + k²).
+        """Return the chain fitted to one sequence or many by smoothed maximum likelihood.
 
-        Never fit on the data to be released: the noise scale would then depend on it. The chain
-        remembers where its sequences were, so that such a release warns (`fitted_on`).
+        Never fit on the data to be released: the noise scale would then depend on them. The chain
+        records where its sequences came from, so that such a release warns (`fitted_on`).
+        O(T + k²).
 
         Args:
             sequences: one sequence of labels, or a dict or list of sequences (a list whose items
@@ -142,14 +143,14 @@ class MarkovChain(SimulatedBelief):
                 counted within sequences only.
             smoothing: added to every transition count. A state that is never left gets a uniform
                 row; with smoothing 0 it is refused.
-            states: the states; if not given, those of the grid, else the labels found, sorted.
+            states: the states; by default those of the grid, else the labels that occur, sorted.
             initial: as in the constructor, or "empirical" for the smoothed frequencies of the
                 sequences' first states.
-            grid: what a time point and a state are; `read_series` notes it with what it reads.
-            order: how many states back the next one depends on; with more than one a
-                `HiddenChain`, which is about the same states.
-            durations: whether it depends on how long the state has lasted, up to a cap for which
-                data that were held out are likeliest; a `HiddenChain` too.
+            grid: the step and binning of the data; `read_series` records it with what it reads.
+            order: the number of past states on which the next one depends; above one the result is
+                a `HiddenChain` about the same states.
+            durations: whether the next state depends on how long the state has lasted, up to a cap
+                chosen by held-out likelihood; the result is a `HiddenChain` too.
 
         Raises:
             InvalidInputError: naming the sequence and position that cannot be read.
@@ -159,19 +160,19 @@ class MarkovChain(SimulatedBelief):
                [0.5  , 0.5  ]])
         """
         pieces = split_sequences(sequences)
-        known, runs = grid_of(pieces, grid), recorded_runs(pieces)
+        data_grid, runs = grid_of(pieces, grid), recorded_runs(pieces)
         if flag(durations, "durations") or integer(order, "order", 1) > 1:
             from quiltwork.beliefs.contexts import fit_memory
 
             return fit_memory(
-                runs, smoothing, states, initial, known, order, durations, sources=pieces
+                runs, smoothing, states, initial, data_grid, order, durations, sources=pieces
             )
-        counted = count_transitions(runs, states, known)
-        rows = smoothed_rows(counted, smoothing)
+        counts = count_transitions(runs, states, data_grid)
+        rows = smoothed_rows(counts, smoothing)
         if isinstance(initial, str) and initial == "empirical":
-            initial = smoothed_start(counted, smoothing)
+            initial = smoothed_start(counts, smoothing)
         sources = Sources.of(pieces, rows)
-        return cls(rows, initial, counted.states, grid=known, sources=sources)
+        return cls(rows, initial, counts.states, grid=data_grid, sources=sources)
 
     @cached_property
     def possible(self) -> BoolArray:
@@ -181,7 +182,7 @@ class MarkovChain(SimulatedBelief):
     @cached_property
     def recurrent_classes(self) -> tuple[IntArray, ...]:
         """The closed communicating classes, as sorted state indices. O(k³ log k)."""
-        return tuple(frozen(found) for found in structure.recurrent_classes(self.possible))
+        return tuple(frozen(states) for states in structure.recurrent_classes(self.possible))
 
     @cached_property
     def is_irreducible(self) -> bool:
@@ -194,7 +195,7 @@ class MarkovChain(SimulatedBelief):
 
         1 for absorbing chains; transient states do not matter.
         """
-        blocks = (self.possible[np.ix_(found, found)] for found in self.recurrent_classes)
+        blocks = (self.possible[np.ix_(states, states)] for states in self.recurrent_classes)
         return int(np.lcm.reduce([structure.class_period(block) for block in blocks]))
 
     @property
@@ -218,8 +219,8 @@ class MarkovChain(SimulatedBelief):
         classes = self.recurrent_classes
         if len(classes) > 1:
             groups = " and ".join(
-                "{" + show_labels(tuple(self.states[x] for x in found)) + "}"
-                for found in classes[:2]
+                "{" + show_labels(tuple(self.states[x] for x in members)) + "}"
+                for members in classes[:2]
             )
             raise InvalidInputError(
                 f"This chain has {len(classes)} recurrent classes (it never leaves {groups}), so "
@@ -238,10 +239,10 @@ class MarkovChain(SimulatedBelief):
         Raises:
             InvalidInputError: if there are several recurrent classes, hence many such π.
         """
-        found = self.recurrent_class
+        recurrent = self.recurrent_class
         result = np.zeros(self.size)
-        block = self.transition[np.ix_(found, found)]
-        result[found] = _stationary.irreducible_stationary(block)
+        block = self.transition[np.ix_(recurrent, recurrent)]
+        result[recurrent] = _stationary.irreducible_stationary(block)
         return frozen(result)
 
     @cached_property
@@ -289,8 +290,8 @@ class MarkovChain(SimulatedBelief):
         """
         if not self.is_irreducible:
             raise UnsupportedError(
-                "Only an irreducible chain has a time reversal: some states here are never "
-                "reached again. Restrict the chain to one recurrent class."
+                "Only an irreducible chain has a time reversal, and some states of this one are "
+                "never reached again. Restrict the chain to one recurrent class."
             )
         backwards = _stationary.time_reversal(self.transition, self.stationary)
         return MarkovChain(backwards, states=self.states, grid=self.grid, sources=self.sources)
@@ -329,12 +330,12 @@ class MarkovChain(SimulatedBelief):
         return evolution.simulate(self.start, self.transition, steps, seed)
 
     def __repr__(self) -> str:
-        """Name the states, the start and the grid, not the matrix."""
+        """Return states, start and grid, without the matrix."""
         return f"{self._words('', self.initial)})"
 
 
 def start_distribution(initial: Initial, settled: Callable[[], FloatArray]) -> FloatArray:
-    """Return the distribution of the first state."""
+    """Return the distribution of the first state; UnsupportedError for "any"."""
     if not isinstance(initial, str):
         return initial
     if initial == "stationary":
@@ -346,7 +347,7 @@ def start_distribution(initial: Initial, settled: Callable[[], FloatArray]) -> F
 
 
 def parse_initial(initial: Any, size: int) -> Initial:
-    """Return a start given by a caller: a distribution, "stationary" or "any"."""
+    """Return an argument `initial`: a distribution, "stationary" or "any"."""
     if isinstance(initial, str):
         if initial == "stationary":
             return "stationary"

@@ -1,4 +1,4 @@
-"""`Clusters`: rows that may depend on each other in any way within a cluster, not across."""
+"""`Clusters`: arbitrary dependence between rows of a cluster, independence across clusters."""
 
 from __future__ import annotations
 
@@ -41,17 +41,17 @@ class Clusters(Belief):
     schema = "belief/clusters"
 
     def __init__(self, labels: Any) -> None:
-        codes, found = factorize_labels(labels)
-        if None in found:
-            position = position_of(codes, found.index(None))
+        codes, names = factorize_labels(labels)
+        if None in names:
+            position = position_of(codes, names.index(None))
             raise InvalidInputError(
-                f"Row {position} has no cluster (None); give every row a label, its own one if it "
-                "depends on no other row."
+                f"Row {position} has no cluster (None). Give every row a label; an independent row "
+                "gets one of its own."
             )
-        order = np.argsort(first_positions(codes, len(found)))
-        rank = np.empty(len(found), dtype=np.int64)
-        rank[order] = np.arange(len(found))
-        self.__setstate__((tuple(found[i] for i in order), rank[codes], len(codes)))
+        order = np.argsort(first_positions(codes, len(names)))
+        rank = np.empty(len(names), dtype=np.int64)
+        rank[order] = np.arange(len(names))
+        self.__setstate__((tuple(names[i] for i in order), rank[codes], len(codes)))
 
     @property
     def labels(self) -> tuple[Label, ...]:
@@ -70,7 +70,7 @@ class Clusters(Belief):
 
     @cached_property
     def grouped_rows(self) -> IntArray:
-        """All row numbers (1-based), cluster after cluster, ascending within each. O(n log n)."""
+        """All row numbers (1-based) in order of clusters, ascending within each. O(n log n)."""
         return frozen(np.argsort(self.codes, kind="stable").astype(np.int64) + 1)
 
     @cached_property
@@ -98,7 +98,7 @@ class Clusters(Belief):
         return {"labels": [names[row] for row in rows]}
 
     def __repr__(self) -> str:
-        """Give the numbers only."""
+        """Return the numbers of rows and clusters only."""
         rows = "row" if self.length == 1 else "rows"
         noun = "cluster" if len(self.names) == 1 else "clusters"
         return f"Clusters({self.length} {rows} in {len(self.names)} {noun}; largest={self.largest})"

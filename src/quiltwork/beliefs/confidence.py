@@ -1,8 +1,8 @@
 """Confidence boxes for the rows of a transition matrix from its counted transitions.
 
-The number of visits to a state is itself random and depends on the path, so intervals for a fixed
-sample size do not apply. The exits from a state are independent draws from its row, and each
-interval here holds for all sample sizes at once (a Beta mixture martingale and Ville's
+The number of visits to a state is random and depends on the path, so intervals for a fixed sample
+size do not apply. The exits from a state are independent draws from its row, and each interval here
+is time-uniform: it holds for all sample sizes at once (a Beta mixture martingale and Ville's
 inequality), hence also at the random one.
 
 Theorem: docs/theory/confidence-box.md
@@ -38,29 +38,29 @@ def box_bounds(fewest: IntArray, most: IntArray, error: Fraction) -> tuple[Float
 
 
 def _intervals_needed(size: int) -> int:
-    """Return how many intervals are claimed at once: with two states one per row says it all."""
+    """Return the number of simultaneous intervals; with two states one per row suffices."""
     return size * (size if size > 2 else 1)
 
 
 def lower_ends(successes: IntArray, failures: IntArray, log_error: float) -> FloatArray:
     """Return the lower ends of the time-uniform intervals {p : p^s·(1−p)^f > error·m(s, f)}.
 
-    Each pair of counts is solved once; 0 successes give 0. O(k²) and 64 halvings.
+    Each distinct pair of counts is solved once; 0 successes give 0. O(k²) and 64 halvings.
     """
     ends = np.zeros(successes.shape)
-    seen = successes > 0
-    if seen.any():
-        pairs = np.stack([successes[seen], failures[seen]], axis=1)
+    occurred = successes > 0
+    if occurred.any():
+        pairs = np.stack([successes[occurred], failures[occurred]], axis=1)
         distinct, index = np.unique(pairs, axis=0, return_inverse=True)
-        ends[seen] = _solve(distinct[:, 0], distinct[:, 1], log_error)[index.reshape(-1)]
+        ends[occurred] = _solve(distinct[:, 0], distinct[:, 1], log_error)[index.reshape(-1)]
     return ends
 
 
 def _solve(successes: IntArray, failures: IntArray, log_error: float) -> FloatArray:
-    """Bisect for the lower ends, s > 0; always outward.
+    """Return the lower ends for s > 0 by bisection, rounded outward.
 
     The threshold is lowered by more than the rounding errors of the logarithms, and the outer end
-    is kept, so intervals only get wider.
+    of the bracket is returned, so intervals only get wider.
     """
     total = successes + failures
     threshold = log_error + _log_mixture(successes, failures)
@@ -87,7 +87,7 @@ def _log_gamma(counts: IntArray, shift: float) -> FloatArray:
 
 
 def parse_count_bounds(lowest: Any, highest: Any) -> tuple[IntArray, IntArray]:
-    """Return integer bounds on counts from real ones: rounded inward, and not below 0."""
+    """Return integer bounds on counts from real ones: rounded inward, at least 0."""
     fewest, most = _count_matrix(lowest, "lowest"), _count_matrix(highest, "highest")
     if fewest.shape != most.shape:
         raise InvalidInputError(

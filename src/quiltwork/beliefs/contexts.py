@@ -1,8 +1,8 @@
-"""Longer memory: what the next state depends on besides the last one, counted and smoothed.
+"""Longer memory: chains whose next state depends on a context, counted and smoothed.
 
-A context is what is remembered of the past: the last few states, or the last state and for how
-long it has lasted. Counts of a context are smoothed towards the chain that remembers one state, so
-that a context never seen says what that chain says.
+A context is the part of the past that matters: the last few states, or the last state and how long
+it has lasted. The counts of a context are smoothed towards the chain of order 1, so a context
+without data has that chain's probabilities.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from quiltwork.beliefs.transition_counts import (
 from quiltwork.errors import InvalidInputError
 
 MOST_INNER = 100
-"""So many contexts a belief may have; a calibration then takes some ten seconds."""
+"""The largest number of contexts of a belief; a calibration then takes some ten seconds."""
 
 CAPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32)
 MOST_AGES = 48
@@ -36,12 +36,12 @@ _POWERS = range(-5, 4)
 
 @dataclass(frozen=True, eq=False)
 class ContextModel:
-    """A kind of context.
+    """A kind of memory: its contexts and how they follow each other.
 
     Attributes:
-        shows: the state that each context ends in.
+        shows: the last state of each context.
         follows: (contexts, k) the context after a context and a state.
-        read: the context at every point of a path, −1 where the past is too short to tell.
+        read: maps a path to the context at every point; −1 where the past is too short.
     """
 
     shows: IntArray
@@ -55,41 +55,41 @@ class ContextModel:
 
 
 def last_states(size: int, order: int) -> ContextModel:
-    """The last `order` states, the oldest first."""
+    """Return the memory of the last `order` states, the oldest first."""
     codes = np.arange(size**order)
     follows = (codes[:, np.newaxis] * size + np.arange(size)) % size**order
 
     def read(path: IntArray) -> IntArray:
-        found = np.zeros(len(path), dtype=np.int64)
+        context = np.zeros(len(path), dtype=np.int64)
         for back in range(order):
-            found[back:] += path[: len(path) - back] * size**back
-        found[: order - 1] = -1
-        return found
+            context[back:] += path[: len(path) - back] * size**back
+        context[: order - 1] = -1
+        return context
 
     return ContextModel(codes % size, follows, read)
 
 
 def ages(size: int, cap: int) -> ContextModel:
-    """The last state and for how many time points it has lasted, up to a cap."""
+    """Return the memory of the last state and its duration in time points, up to a cap."""
     state, age = np.divmod(np.arange(size * cap), cap)
     stays = state[:, np.newaxis] == np.arange(size)
     older = (state * cap + np.minimum(age + 1, cap - 1))[:, np.newaxis]
     follows = np.where(stays, older, np.arange(size) * cap)
 
     def read(path: IntArray) -> IntArray:
-        place = np.arange(len(path))
+        position = np.arange(len(path))
         begins = np.append(True, np.diff(path) != 0)
-        since = place - np.maximum.accumulate(np.where(begins, place, 0))
-        found = path * cap + np.minimum(since, cap - 1)
-        censored = np.cumsum(begins) == 1  # how long the first state had lasted is not known
-        found[censored & (since < cap - 1)] = -1
-        return found
+        age = position - np.maximum.accumulate(np.where(begins, position, 0))
+        context = path * cap + np.minimum(age, cap - 1)
+        censored = np.cumsum(begins) == 1  # the first state may have begun before the data
+        context[censored & (age < cap - 1)] = -1
+        return context
 
     return ContextModel(state, follows, read)
 
 
 def fold_of_steps(path: IntArray, number: int) -> IntArray:
-    """Which half each step of a path belongs to: blocks of it are dealt by turns."""
+    """Return the fold, 0 or 1, of each step of a path: blocks are dealt alternately."""
     size = -(-len(path) // _BLOCKS)
     return (np.arange(len(path) - 1) // size + number) % 2
 
@@ -97,28 +97,28 @@ def fold_of_steps(path: IntArray, number: int) -> IntArray:
 def count_contexts(
     paths: Sequence[IntArray], kind: ContextModel, halves: Sequence[IntArray] | None = None
 ) -> FloatArray:
-    """Count what follows each context: (2, contexts, k) by half, or all of it in the first."""
+    """Return counts of next states per context, (2, contexts, k) by fold; all in fold 0 if none."""
     contexts, size = kind.follows.shape
     counts = np.zeros(2 * contexts * size)
     for number, path in enumerate(paths):
         context = kind.read(path)[:-1]
         half = np.zeros_like(context) if halves is None else halves[number]
-        place = ((half * contexts + context) * size + path[1:])[context >= 0]
-        counts += np.bincount(place, minlength=len(counts))
+        cell = ((half * contexts + context) * size + path[1:])[context >= 0]
+        counts += np.bincount(cell, minlength=len(counts))
     return counts.reshape(2, contexts, size)
 
 
 def smoothed_contexts(
     counts: FloatArray, kind: ContextModel, plain: FloatArray, smoothing: float
 ) -> FloatArray:
-    """The probabilities of what follows each context, smoothed towards those of its last state."""
+    """Return transition probabilities per context, smoothed towards those of its last state."""
     rows = counts + smoothing * kind.states * plain[kind.shows]
     with np.errstate(invalid="ignore"):
         return np.asarray(rows / rows.sum(axis=1, keepdims=True))
 
 
 def inner_matrix(rows: FloatArray, kind: ContextModel) -> FloatArray:
-    """The transition matrix of the contexts themselves."""
+    """Return the transition matrix between contexts."""
     contexts, size = rows.shape
     matrix = np.zeros((contexts, contexts))
     matrix[np.arange(contexts)[:, np.newaxis].repeat(size, axis=1), kind.follows] = rows
@@ -128,12 +128,11 @@ def inner_matrix(rows: FloatArray, kind: ContextModel) -> FloatArray:
 def held_out_log_likelihood(
     paths: Sequence[IntArray], kind: ContextModel, size: int, smoothing: float
 ) -> float:
-    """The log-likelihood of each half of the data by what the other half says.
+    """Return the held-out log-likelihood: each fold scored by the fit on the other.
 
-    The chain that remembers one state gets the smoothing under which it is likeliest, since one
-    with too little or too much of it would lose to longer memory that only repairs that. Steps
-    before the slowest context is known are scored by the last state alone, so that kinds of memory
-    are compared on the same steps.
+    The chain of order 1 gets the smoothing under which it is likeliest: with too little or too
+    much, a longer memory could win merely by repairing that. Steps whose context is not yet known
+    are scored by the last state alone, so that kinds of memory are compared on the same steps.
     """
     halves = [fold_of_steps(path, number) for number, path in enumerate(paths)]
     alone = count_contexts(paths, last_states(size, 1), halves)
@@ -141,14 +140,14 @@ def held_out_log_likelihood(
     scores = [_plainly(alone, amount) for amount in amounts]
     if len(kind.shows) == size:
         return max(scores)
-    amount, known = amounts[int(np.argmax(scores))], count_contexts(paths, kind, halves)
+    amount, counts = amounts[int(np.argmax(scores))], count_contexts(paths, kind, halves)
     total = 0.0
-    for fit, seen in ((0, 1), (1, 0)):
+    for fit, test in ((0, 1), (1, 0)):
         plain = _rows(alone[fit], amount)
-        rows = smoothed_contexts(known[fit], kind, plain, smoothing)
+        rows = smoothed_contexts(counts[fit], kind, plain, smoothing)
         covered = np.zeros((size, size))
-        np.add.at(covered, kind.shows, known[seen])
-        total += log_likelihood(known[seen], rows) + log_likelihood(alone[seen] - covered, plain)
+        np.add.at(covered, kind.shows, counts[test])
+        total += log_likelihood(counts[test], rows) + log_likelihood(alone[test] - covered, plain)
     return total
 
 
@@ -162,13 +161,13 @@ def _rows(counts: FloatArray, amount: float) -> FloatArray:
 
 
 def log_likelihood(seen: FloatArray, rows: FloatArray) -> float:
-    """The log-likelihood of counts under these rows."""
+    """Return the log-likelihood of transition counts under these rows."""
     with np.errstate(divide="ignore", invalid="ignore"):
         return float(np.where(seen > 0, seen * np.log(rows), 0.0).sum())
 
 
 def best_cap(paths: Sequence[IntArray], size: int, smoothing: float) -> int:
-    """The cap of ages under which held-out data are likeliest; the smallest of equals."""
+    """Return the cap of durations with the best held-out likelihood; the smallest of ties."""
     able = [cap for cap in CAPS if cap == 1 or cap * size <= MOST_AGES]
     return max(
         able, key=lambda cap: held_out_log_likelihood(paths, ages(size, cap), size, smoothing)
@@ -186,9 +185,9 @@ def fit_memory(
     *,
     sources: Sequence[Any] | None = None,
 ) -> HiddenChain:
-    """Fit a chain whose next state depends on more than the last one.
+    """Return a chain fitted with longer memory: an order above 1, or durations.
 
-    `sources` are the sequences that are remembered, where these are parts of them.
+    `sources` are the original sequences, where `sequences` are parts of them.
     """
     if durations and order > 1:
         raise InvalidInputError(
@@ -197,8 +196,8 @@ def fit_memory(
         )
     if not (isinstance(initial, str) and initial in ("stationary", "any")):
         raise InvalidInputError(
-            "A belief with memory begins with a past, which a distribution of first states does "
-            "not tell; use initial='stationary' or 'any'."
+            "A belief with memory begins with a past, and a distribution of first states does not "
+            "determine it; use initial='stationary' or 'any'."
         )
     paths, labels = encode_paths(sequences, states, grid)
     amount, size = parse_smoothing(smoothing), len(labels)
@@ -216,8 +215,8 @@ def fit_memory(
     rows = smoothed_contexts(count_contexts(paths, kind)[0], kind, plain, amount)
     if not (rows >= 0).all():
         raise InvalidInputError(
-            "Some pasts never occur in the data, so without smoothing nothing is known about what "
-            "follows them; use smoothing > 0."
+            "Some pasts never occur in the data, so without smoothing their next state has no "
+            "estimate; use smoothing > 0."
         )
     matrix = inner_matrix(rows, kind)
     shows = [labels[code] for code in kind.shows.tolist()]
@@ -226,7 +225,7 @@ def fit_memory(
 
 
 def order_contexts(size: int, order: int) -> ContextModel:
-    """Return the contexts of so many states back."""
+    """Return the memory of `order` states, if it is small enough to calibrate."""
     if size**order > MOST_INNER:
         raise InvalidInputError(
             f"{size} states and order {order} make {size**order:,} pasts; at most {MOST_INNER} are "

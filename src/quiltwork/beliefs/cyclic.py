@@ -1,11 +1,11 @@
-"""`CyclicChain`: a chain whose matrices repeat with a period, as days and weeks do.
+"""`CyclicChain`: a chain whose matrices repeat with a period, such as a day or a week.
 
 Matrix t mod p leads from node t to node t + 1, counted from 0 for node 1. In the long run the law
-of a node depends on its phase alone: the law of phase 0 is stationary for one whole turn.
+of a node depends on its phase alone: the law of phase 0 is stationary for one whole period.
 
-When a series begins is public, as its length is. For a series that begins φ phases later than the
-belief it is the belief turned by φ (`CyclicChain.starting`), which has the same law at every moment
-(`align_to_starts`). Where clocks change while a series lasts, phases follow the clock of its zone
+The begin of a series is public, like its length. A series that begins φ phases later than the
+belief has the belief rotated by φ (`CyclicChain.starting`), with the same law at every moment
+(`align_to_starts`). Where clocks change during a series, phases follow the local clock
 (`CyclicChain.beginning`).
 """
 
@@ -54,7 +54,9 @@ from quiltwork.exact import Number, integer
 from quiltwork.wording import argument
 
 _TINY = 2.0**-960
+"""Below this, a long-run probability is too close to underflow to be accurate."""
 _SETTLED = 2.0**-50
+"""A law this close to the cycle's is taken as the cycle's."""
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -65,18 +67,18 @@ class CyclicChain(SimulatedBelief):
         matrices: p matrices, k×k each; matrix 0 leads from node 1 to node 2, and node p + 1 is in
             phase 0 again.
         states: one label per row; 0..k−1 if not given.
-        initial: the distribution of X_1, or "stationary" for the law that a turn leaves as it is,
-            or "any" for every distribution.
-        grid: what a time point and a state are, if that is to be checked.
-        sources: where the data of a fit were; `fit` knows.
-        anchor: a moment of phase 0 in seconds, where the grid has a step; a release turns the
-            belief to the phases in which its data are known to begin.
-        calendar: when the clocks of a zone change, for series in which they do; `fit` keeps that of
-            its data.
+        initial: the distribution of X_1, or "stationary" for the law that a period leaves
+            unchanged, or "any" for every distribution.
+        grid: the step and binning of the data, to be checked against them.
+        sources: where the data of a fit came from; `fit` sets it.
+        anchor: a moment of phase 0 in seconds, where the grid has a step; a release rotates the
+            belief to the phases in which its data begin.
+        calendar: the clock changes of a zone, for series that span some; `fit` stores that of its
+            data.
 
     Raises:
         InvalidInputError: naming the matrix and row that is wrong, or for a stationary start where
-            a turn has several stationary laws.
+            a period has several stationary laws.
 
     >>> day = CyclicChain([[[0.9, 0.1], [0.4, 0.6]], [[0.5, 0.5], [0.2, 0.8]]])
     >>> day
@@ -132,25 +134,25 @@ class CyclicChain(SimulatedBelief):
         grid: Grid | None = None,
         phase: int | Iterable[int] | None = None,
     ) -> CyclicChain:
-        """Fit a matrix to every phase of one sequence or many; neighbouring phases are pooled.
+        """Return a chain with a matrix per phase, fitted to one sequence or many.
 
-        A phase counts what happened up to h phases away from it. Turns are dealt into two halves,
-        and of h = 0, 1, 2, 4, … and the whole period the one is taken under which each half is
-        likeliest by the matrices of the other; the largest of equals. Never fit on the data to be
-        released. O(T + p·k²·log p).
+        Neighbouring phases are pooled: a phase counts transitions up to h phases away from it.
+        Periods are dealt into two folds, and h is chosen among 0, 1, 2, 4, … and the whole period
+        by held-out likelihood; the largest of ties. Never fit on the data to be released.
+        O(T + p·k²·log p).
 
         Args:
             sequences: as in `MarkovChain.fit`.
             period: a number of time points, or "day" or "week" where the grid has a step: then
                 phase 0 is midnight, or midnight before Monday.
-            smoothing: added, times k, to the counts of every row in the shares of the chain that
-                all phases have together.
-            states: the states; if not given, those of the grid, else the labels found, sorted.
+            smoothing: added, times k, to the counts of every row, in proportion to the chain of
+                all phases together.
+            states: the states; by default those of the grid, else the labels that occur, sorted.
             initial: as in the constructor.
-            grid: what a time point and a state are; `read_series` notes it with what it reads.
-            phase: of the first time point, from 0; one for all sequences or one for each. If not
-                given, by the times with which they were read: with a number as period, phase 0
-                begins the first sequence. Without times every sequence begins in phase 0.
+            grid: the step and binning of the data; `read_series` records it with what it reads.
+            phase: the phase of the first time point, from 0; one for all sequences or one for each.
+                By default from the times of the data: with a number as period, the first sequence
+                begins in phase 0. Without times every sequence begins in phase 0.
 
         Raises:
             InvalidInputError: naming the sequence and position that cannot be read.
@@ -166,8 +168,8 @@ class CyclicChain(SimulatedBelief):
             runs = tuple(part for run in runs for part in split_at_clock_changes(run))
         if phase is not None and len(runs) > len(pieces):
             raise InvalidInputError(
-                "Between gaps each part begins in a phase of its own: leave phase out, and give "
-                "the step with which the series was read."
+                "Each part between gaps begins in another phase: leave phase out, and read the "
+                "series with its step."
             )
         clock = parse_period(period, known, [local_start(run) for run in runs], phase)
         counted = count_phase_transitions(runs, states, known, clock)
@@ -178,7 +180,7 @@ class CyclicChain(SimulatedBelief):
 
     @property
     def period(self) -> int:
-        """After how many nodes the matrices repeat."""
+        """The number of nodes after which the matrices repeat."""
         return len(self.matrices)
 
     @cached_property
@@ -188,12 +190,12 @@ class CyclicChain(SimulatedBelief):
 
     @cached_property
     def laws(self) -> FloatArray:
-        """(p, k) the law of every phase in the long run: that of phase 0 survives a turn.
+        """(p, k) the long-run law of every phase; that of phase 0 is stationary for a period.
 
         Theorem: docs/theory/cyclic-chains.md
 
         Raises:
-            InvalidInputError: if a turn has several stationary laws.
+            InvalidInputError: if a period has several stationary laws.
         """
         turn, steps = np.eye(self.size), np.eye(self.size, dtype=np.bool_)
         for matrix, step in zip(self.matrices, self.possible, strict=True):
@@ -201,8 +203,8 @@ class CyclicChain(SimulatedBelief):
         classes = structure.recurrent_classes(steps)
         if len(classes) > 1:
             raise InvalidInputError(
-                f"One turn of {self.period} steps has {len(classes)} recurrent classes, so what "
-                "holds in the long run is not unique; give initial= a distribution or 'any'."
+                f"One period of {self.period} steps has {len(classes)} recurrent classes, so the "
+                "long-run law is not unique; give initial= a distribution or 'any'."
             )
         block = np.ix_(classes[0], classes[0])
         law = np.zeros(self.size)
@@ -225,7 +227,7 @@ class CyclicChain(SimulatedBelief):
         return start_distribution(self.initial, lambda: frozen(self.laws[0].copy()))
 
     def starting(self, phase: int) -> CyclicChain:
-        """Return the belief about series that begin so many phases later.
+        """Return the belief about series that begin `phase` phases later.
 
         >>> day = CyclicChain([[[0.9, 0.1], [0.4, 0.6]], [[0.5, 0.5], [0.2, 0.8]]])
         >>> day.starting(1).matrices[0]
@@ -233,15 +235,15 @@ class CyclicChain(SimulatedBelief):
                [0.2, 0.8]])
 
         Raises:
-            UnsupportedError: for a given start, which is that of phase 0.
+            UnsupportedError: if the initial distribution is given, since it is that of phase 0.
         """
         later = integer(phase, "phase", 0) % self.period
         if not later:
             return self
         if not isinstance(self.initial, str):
             raise UnsupportedError(
-                "This belief has a start of its own, which is that of phase 0; make one with the "
-                "distribution of the other phase."
+                "This belief has an initial distribution, which is that of phase 0; make one with "
+                "the distribution of the other phase."
             )
         step = None if self.grid is None else self.grid.step
         anchor = self.anchor
@@ -258,39 +260,43 @@ class CyclicChain(SimulatedBelief):
         )
 
     def beginning(self, moment: int, calendar: Calendar | None = None) -> DatedChain:
-        """Return the belief about series that begin at a moment of UTC, in seconds since 1970.
+        """Return the belief about series that begin at a UTC moment, in seconds since 1970.
 
-        Its first law is that of the cycle, followed from the last change of clocks before.
-        `calendar` is that of the belief if not given.
+        Its first law is the cycle's, propagated from the last clock change before the moment.
+        `calendar` is the belief's by default.
 
         Raises:
-            InvalidInputError: where nobody says when phase 0 is, or when clocks change.
-            UnsupportedError: for a given start, which is that of phase 0.
+            InvalidInputError: if the moment of phase 0 or the clock changes are unknown.
+            UnsupportedError: if the initial distribution is given, since it is that of phase 0.
         """
         known = self.calendar if calendar is None else calendar
         if known is None or self.anchor is None or self.grid is None or self.grid.step is None:
             raise InvalidInputError(
-                "To follow the clock of a zone a belief says when its phase 0 is and how long a "
-                "step is: fit it on data with times, or give grid=qw.Grid(step='1h'), anchor=0 "
-                "for midnight; and when clocks change: calendar=."
+                "To follow a local clock, a belief needs the moment of phase 0, the length of a "
+                "step and the clock changes: fit it on data with times, or give "
+                "grid=qw.Grid(step='1h'), anchor=0 for midnight, and calendar=."
             )
         if not isinstance(self.initial, str):
             raise UnsupportedError(
-                "This belief has a start of its own, which is that of phase 0, and clocks change "
-                "in the series; make one with initial='stationary' or 'any'."
+                "This belief has an initial distribution, which is that of phase 0, and clocks "
+                "change in the series; make one with initial='stationary' or 'any'."
             )
         begins = integer(moment, "moment", -FAR, FAR)
-        given: dict[str, Any] = {"states": self.states, "grid": self.grid, "sources": self.sources}
-        made = DatedChain(self.matrices, **given, anchor=self.anchor, begins=begins, calendar=known)
+        shared: dict[str, Any] = {
+            "states": self.states,
+            "grid": self.grid,
+            "sources": self.sources,
+            "anchor": self.anchor,
+            "begins": begins,
+            "calendar": known,
+        }
+        from_any_start = DatedChain(self.matrices, **shared)
         if self.initial == "any":
-            return made
-        law = self._law_at(made)
-        return DatedChain(
-            self.matrices, initial=law, **given, anchor=self.anchor, begins=begins, calendar=known
-        )
+            return from_any_start
+        return DatedChain(self.matrices, initial=self._law_at(from_any_start), **shared)
 
     def _law_at(self, dated: DatedChain) -> FloatArray:
-        """The law when a series begins: the cycle's, followed from the last change before that."""
+        """Return the law at a series' begin: the cycle's, propagated from the last change."""
         known, step, begins = dated.calendar, dated.step, dated.begins
         earlier = known.changes_between(known.begin, begins)
         first = begins if not earlier else begins - ((begins - earlier[-1]) // step + 1) * step
@@ -348,9 +354,9 @@ class CyclicChain(SimulatedBelief):
         )
 
     def phases_before(self, sequence: Any) -> int:
-        """How many phases later than this belief a sequence is known to begin; 0 if unknown.
+        """Return the phases by which a sequence begins later than this belief; 0 if unknown.
 
-        Where clocks change in it, that is about its beginning.
+        Where clocks change in the sequence, this is about its first time point.
         """
         begins, step = local_start(sequence), None if self.grid is None else self.grid.step
         if begins is None or step is None or self.anchor is None:
@@ -361,11 +367,11 @@ class CyclicChain(SimulatedBelief):
         return evolution.simulate_cycle(self.start, self.matrices, steps, seed)
 
     def __repr__(self) -> str:
-        """Name the states, the period, the start and the grid, not the matrices."""
+        """Return states, period, start and grid, without the matrices."""
         return f"{self._words(f'; period={self.period}', self.initial)}{self._begins()})"
 
     def _begins(self) -> str:
-        """When the first time point is, if the cycle is a day or a week and begins elsewhere."""
+        """Return the time of phase 0 for a repr, unless it is midnight or Monday."""
         step = None if self.grid is None else self.grid.step
         if step is None or self.anchor is None:
             return ""
@@ -373,10 +379,7 @@ class CyclicChain(SimulatedBelief):
 
 
 def calendar_of(sequences: Iterable[Any]) -> Calendar | None:
-    """Return when clocks of the zone of sequences change, around them; None if it is not known.
-
-    Sequences of several zones have none.
-    """
+    """Return the calendar of the sequences' zone around them; None if unknown, or several zones."""
     known = [
         (zone_name_of(one), utc_start(one), len(one), grid_of_sequence(one)) for one in sequences
     ]
@@ -391,14 +394,13 @@ def calendar_of(sequences: Iterable[Any]) -> Calendar | None:
 
 
 def align_to_starts(beliefs: Sequence[Belief], sequences: Iterable[Any]) -> tuple[Belief, ...]:
-    """Turn beliefs about days to every phase in which a sequence is known to begin.
+    """Return the beliefs, those about days rotated to every phase in which a sequence begins.
 
-    Noise that is enough for each of the beliefs returned is enough for every subject: under the
-    belief given, a subject that begins φ phases later has the law of the belief turned by φ, which
-    is in the list; the other subjects are independent of it, so what they add to a pooled answer
-    is noise, and a mixture of ratios is at most the largest of them. Where clocks change in a
-    sequence, it is the belief that begins when the sequence does and follows the clock. Other
-    beliefs stay, and so do those with a start of their own, which is that of one phase.
+    Noise that suffices for each of them suffices for every subject: a subject that begins φ phases
+    later has the law of the belief rotated by φ, which is in the list; the other subjects are
+    independent of it, so their contribution to a pooled answer is noise, and a mixture of ratios is
+    at most the largest of them. For a sequence in which clocks change it is the belief from its
+    first moment on. Other beliefs stay, and so do those with an initial distribution.
 
     >>> day = CyclicChain([[[0.9, 0.1], [0.4, 0.6]], [[0.5, 0.5], [0.2, 0.8]]])
     >>> align_to_starts([day], [[0, 1, 1]]) == (day,)
@@ -428,7 +430,7 @@ def align_to_starts(beliefs: Sequence[Belief], sequences: Iterable[Any]) -> tupl
 
 
 def require_aligned(beliefs: Sequence[Belief], sequences: Iterable[Any]) -> None:
-    """Refuse sequences that begin in a phase for which a belief is not among those given."""
+    """Raise InvalidInputError for sequences whose first phase has no belief among those given."""
     data = list(sequences)
     dated = [belief for belief in beliefs if isinstance(belief, DatedChain)]
     if dated:
@@ -438,25 +440,25 @@ def require_aligned(beliefs: Sequence[Belief], sequences: Iterable[Any]) -> None
             continue
         if belief.anchor is None and len(found := _phases(belief, data)) > 1:
             raise InvalidInputError(
-                f"Data begin in {len(found)} of {belief.period} phases, and this belief does not "
-                "say when its first one is, so it would be about another for each; give it the "
-                "step and a moment of that phase: grid=qw.Grid(step='1h'), anchor=0 for midnight."
+                f"Sequences begin in {len(found)} of {belief.period} phases, and the moment of "
+                "this belief's first phase is unknown. Give it the step and a moment of that "
+                "phase: grid=qw.Grid(step='1h'), anchor=0 for midnight."
             )
         steady = [one for one in data if not dated or not has_clock_change(one)]
         if any(map(has_clock_change, steady)):
             raise InvalidInputError(
-                "Clocks change in these data, and the beliefs of a ledger are fixed; make its "
-                "dataset with the belief for when each series begins (quiltwork belief turn "
-                "--begins 2026-03-01T00:00), or leave out the time zone: then time points are "
-                "those that clocks show."
+                "Clocks change in these data, and the beliefs of a ledger are fixed. Create its "
+                "dataset with a belief for the begin of each series (quiltwork belief turn "
+                "--begins 2026-03-01T00:00), or leave out the time zone: then time points are in "
+                "local time."
             )
         if dated and not steady:
             continue
         for later in sorted({belief.phases_before(one) for one in steady} - {0}):
             if not isinstance(belief.initial, str):
                 raise InvalidInputError(
-                    f"Data begin {later} of {belief.period} phases later than this belief, which "
-                    "has a start of its own, that of its first phase; make one with the "
+                    f"Data begin {later} of {belief.period} phases later than this belief, whose "
+                    "initial distribution is that of its first phase; make one with the "
                     "distribution of the other phase, or with initial='stationary'."
                 )
             if belief.starting(later) not in beliefs:
@@ -469,9 +471,9 @@ def require_aligned(beliefs: Sequence[Belief], sequences: Iterable[Any]) -> None
 
 
 def _refuse_other_begins(dated: Sequence[DatedChain], steady: bool, data: Sequence[Any]) -> None:
-    """Refuse data that begin at a moment, or in a zone, for which no belief was made.
+    """Raise InvalidInputError for data that begin at a moment, or in a zone, without a belief.
 
-    Those in which clocks do not change may have a `steady` belief.
+    Data in which clocks do not change may have a `steady` belief.
     """
     begins, zones = {one.begins for one in dated}, {one.calendar.zone for one in dated}
     for sequence in data:
@@ -481,19 +483,19 @@ def _refuse_other_begins(dated: Sequence[DatedChain], steady: bool, data: Sequen
         if zone not in zones:
             shown = ", ".join(sorted(zones))
             raise InvalidInputError(
-                f"The belief follows the clock of {shown}, and the data are in "
-                f"{'no time zone' if zone is None else zone}; read them with "
+                f"The belief follows the clock of {shown}, but the data have "
+                f"{'no time zone' if zone is None else 'the zone ' + zone}; read them with "
                 f"{argument('timezone', shown)}."
             )
         if moment not in begins:
             shown = ", ".join(sorted(one.begin_words for one in dated)[:3])
             raise InvalidInputError(
                 f"Some data begin at another moment than the belief, which is about series from "
-                f"{shown}; make one for each moment (quiltwork belief turn --begins …)."
+                f"{shown}; make a belief for each moment (quiltwork belief turn --begins …)."
             )
 
 
 def _phases(belief: CyclicChain, data: Iterable[Any]) -> set[int]:
-    """Return the phases in which sequences are known to begin, counted from any one."""
+    """Return the phases in which sequences begin, where known, up to a common offset."""
     known = [(local_start(one), getattr(grid_of_sequence(one), "step", None)) for one in data]
     return {begin // step % belief.period for begin, step in known if begin is not None and step}

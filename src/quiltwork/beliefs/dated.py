@@ -1,8 +1,8 @@
-"""`DatedChain`: a cyclic chain for series that begin at one public moment, by the clock of a zone.
+"""`DatedChain`: a cyclic chain by the local clock, for series that begin at one public moment.
 
-When clocks change, phases jump: a step is that of the phase it leaves, whatever phase comes next.
-After a change the law of a time point is not that of its phase but what the steps before have made
-of it; it is followed from the first time point on, and differs for hours.
+When clocks change, phases jump: a step has the matrix of the phase it leaves, whichever phase comes
+next. After a change the law of a time point differs from the law of its phase for hours, so laws
+are propagated from the first time point on.
 
 Theorem: docs/theory/cyclic-chains.md (Clocks that change)
 """
@@ -33,23 +33,23 @@ from quiltwork.exact import integer
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class DatedChain(SimulatedBelief):
-    """A chain whose matrices follow the clock of a zone from one moment on.
+    """A chain whose matrices follow a local clock from one moment on.
 
-    `CyclicChain.beginning` makes one. The law of X_1 is given, or "any"; a release places beliefs
-    about days by itself, and a ledger keeps what was placed.
+    `CyclicChain.beginning` makes one. The law of X_1 is given, or "any". A release aligns beliefs
+    about days by itself; a ledger stores the aligned ones.
 
     Args:
         matrices: p matrices, one for each phase of the clock.
         states: one label per row; 0..k−1 if not given.
         initial: the distribution of X_1, or "any" for every distribution.
         grid: with the step of time points.
-        sources: where the data of a fit were.
-        anchor: what clocks show in phase 0, in seconds.
-        begins: when X_1 is, in seconds since 1970 of UTC.
-        calendar: the zone, and when its clocks change.
+        sources: where the data of a fit came from.
+        anchor: the local time of phase 0, in seconds.
+        begins: the moment of X_1, in seconds since 1970 (UTC).
+        calendar: the zone and its clock changes.
 
     Raises:
-        InvalidInputError: for what cannot be read, and steps that do not divide a change of clocks.
+        InvalidInputError: for invalid arguments, and for steps that do not divide a clock change.
     """
 
     matrices: FloatArray
@@ -78,34 +78,36 @@ class DatedChain(SimulatedBelief):
         size = steps.shape[1]
         known = parse_grid(grid)
         if known is None or known.step is None:
-            raise InvalidInputError("A belief about the clock needs the length of a step.")
+            raise InvalidInputError(
+                "A belief that follows a clock needs the length of a step: grid=qw.Grid(step='1h')."
+            )
         if isinstance(initial, str) and initial != "any":
-            raise InvalidInputError("initial is the distribution of X_1, or 'any'.")
+            raise InvalidInputError("initial must be the distribution of X_1, or 'any'.")
         if not isinstance(calendar, Calendar):
-            raise InvalidInputError("calendar is a Calendar, such as that of a fitted belief.")
+            raise InvalidInputError("calendar must be a Calendar, such as that of a fitted belief.")
         self.__setstate__(
             (
                 *(steps, parse_initial(initial, size), parse_states(states, size), known, sources),
                 *(integer(anchor, "anchor", 0), integer(begins, "begins", -FAR, FAR), calendar),
             )
         )
-        refuse_undivided(calendar, known.step, self.begins, calendar.end)
+        require_changes_divided(calendar, known.step, self.begins, calendar.end)
 
     @property
     def period(self) -> int:
-        """How many phases there are."""
+        """The number of phases."""
         return len(self.matrices)
 
     @property
     def step(self) -> int:
-        """How far time points are apart, in seconds."""
+        """The length of a step in seconds."""
         assert self.grid is not None  # noqa: S101  (the constructor refuses others)
         assert self.grid.step is not None  # noqa: S101
         return self.grid.step
 
     @property
     def longest(self) -> int:
-        """How many time points there are before the calendar ends."""
+        """The number of time points before the calendar ends."""
         return -(-(self.calendar.end - self.begins) // self.step)
 
     def phases(self, length: int) -> IntArray:
@@ -115,50 +117,52 @@ class DatedChain(SimulatedBelief):
             InvalidInputError: if the calendar ends before.
         """
         moments = self.begins + self.step * np.arange(length, dtype=np.int64)
-        found: IntArray = (self.calendar.shown(moments) - self.anchor) // self.step % self.period
-        return found
+        return self._phases_at(moments)
+
+    def _phases_at(self, moments: IntArray) -> IntArray:
+        local = self.calendar.shown(moments)
+        phases: IntArray = (local - self.anchor) // self.step % self.period
+        return phases
 
     def phase_of(self, node: int) -> int:
-        """Return the phase of X_node; those before are kept."""
-        known: IntArray = self.__dict__.get("_known", np.empty(0, dtype=np.int64))
-        if node > len(known):
-            known = self.phases(min(max(2 * node, 1024), max(self.longest, node)))
-            self.__dict__["_known"] = known
-        return int(known[node - 1])
+        """Return the phase of X_node; phases are cached, twice as many at a time."""
+        cached: IntArray = self.__dict__.get("_cached_phases", np.empty(0, dtype=np.int64))
+        if node > len(cached):
+            cached = self.phases(min(max(2 * node, 1024), max(self.longest, node)))
+            self.__dict__["_cached_phases"] = cached
+        return int(cached[node - 1])
 
     def first_of_days(self, length: int) -> IntArray:
-        """Return the nodes at which a turn of the clock begins, and those after a change."""
+        """Return the nodes at which a period of the clock begins, and those after a change."""
         phases = self.phases(length)
         jumps = np.diff(phases, prepend=phases[:1] - 1) % self.period != 1 % self.period
-        found: IntArray = np.flatnonzero((phases == 0) | jumps) + 1
-        return found
+        nodes: IntArray = np.flatnonzero((phases == 0) | jumps) + 1
+        return nodes
 
     def around_changes(self, reach: int) -> list[IntArray]:
-        """Return the different rows of phases that lie so many steps around changes of clocks."""
+        """Return the distinct runs of phases within `reach` steps of a clock change."""
         last, reached = self.longest, 0
-        found: dict[bytes, IntArray] = {}
+        runs: dict[bytes, IntArray] = {}
         changes = self.calendar.changes_between(self.begins, self.calendar.end - 1)
         nodes = [-(-(moment - self.begins) // self.step) for moment in changes]
         for number, node in enumerate(nodes):
-            if node < reached:  # within the row of the one before
+            if node < reached:  # inside the run of the change before
                 continue
             reached = node + reach
             for later in nodes[number + 1 :]:
                 reached = later + reach if later - reach < reached else reached
             begin, end = max(node - reach, 0), min(reached, last)
-            moments = self.begins + self.step * np.arange(begin, end, dtype=np.int64)
-            shown = self.calendar.shown(moments)
-            row: IntArray = (shown - self.anchor) // self.step % self.period
-            found.setdefault(row.tobytes(), row)
-        return list(found.values())
+            run = self._phases_at(self.begins + self.step * np.arange(begin, end, dtype=np.int64))
+            runs.setdefault(run.tobytes(), run)
+        return list(runs.values())
 
     @property
     def start(self) -> FloatArray:
         """The distribution of X_1 as an array; `UnsupportedError` for "any"."""
         if isinstance(self.initial, str):
             raise UnsupportedError(
-                "initial='any' stands for every distribution; give one, or 'stationary', to "
-                "follow it."
+                "initial='any' stands for every distribution, so there is no single one to use; "
+                "give initial= an array."
             )
         return self.initial
 
@@ -193,19 +197,19 @@ class DatedChain(SimulatedBelief):
 
     @property
     def begin_words(self) -> str:
-        """When it begins, as the clock shows it, with its offset."""
-        shown = int(self.calendar.shown(np.array([self.begins]))[0])
-        place = timezone(timedelta(seconds=shown - self.begins))
-        return datetime.fromtimestamp(self.begins, UTC).astimezone(place).isoformat("T", "minutes")
+        """The local time of X_1 with its offset, for people."""
+        local = int(self.calendar.shown(np.array([self.begins]))[0])
+        zone = timezone(timedelta(seconds=local - self.begins))
+        return datetime.fromtimestamp(self.begins, UTC).astimezone(zone).isoformat("T", "minutes")
 
     def __repr__(self) -> str:
-        """Name the states, the period, when it begins and the grid, not the matrices."""
+        """Return states, period, begin and grid, without the matrices."""
         when = f"; period={self.period} by the clock of {self.calendar.zone}, from "
         return f"{self._words(f'{when}{self.begin_words}', self.initial)})"
 
 
-def refuse_undivided(calendar: Calendar, step: int, begin: int, end: int) -> None:
-    """Refuse steps that do not divide a change of clocks between two moments."""
+def require_changes_divided(calendar: Calendar, step: int, begin: int, end: int) -> None:
+    """Raise InvalidInputError if a step does not divide a clock change between two moments."""
     offsets = [calendar.offset, *(offset for _, offset in calendar.changes)]
     for before, (moment, after) in zip(offsets, calendar.changes, strict=False):
         if begin < moment <= end:

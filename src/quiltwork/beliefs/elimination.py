@@ -1,9 +1,9 @@
-"""Tables over nodes of a network, and variable elimination that never loses a support.
+"""Variable elimination over tables of a network's nodes, with exact supports.
 
-A table holds non-negative numbers known up to a common factor, which entries are possible at all
-(decided by boolean arithmetic, not by underflowing floats), and how many roundings an entry went
-through: products of non-negative numbers keep relative accuracy, so an entry errs by at most that
-many units of 2^-53. Eliminating costs time and memory in proportion to the largest table.
+A table holds non-negative numbers up to a common factor, the set of possible entries (by boolean
+arithmetic, not by floats that may underflow), and the number of roundings of an entry: products of
+non-negative numbers keep relative accuracy, so an entry errs by at most that many units of 2^-53.
+The cost in time and memory is proportional to the largest table.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ _MOST_AXES = 30
 
 @dataclass(frozen=True, eq=False)
 class Weights:
-    """Weights of the values of some nodes.
+    """A table of non-negative weights over the values of some nodes.
 
     Attributes:
         scope: the nodes (0-based), one axis each.
         values: the weights, up to a common factor.
         possible: which of them are not 0; None for all.
-        roundings: how many roundings an entry went through, at most.
+        roundings: the largest number of roundings of an entry.
     """
 
     scope: tuple[int, ...]
@@ -39,27 +39,27 @@ class Weights:
     roundings: int = 1
 
     def over(self, scope: Sequence[int]) -> Weights:
-        """The same table with its axes in this order."""
+        """Return the table with its axes in this order."""
         axes = [self.scope.index(node) for node in scope]
         values = self.values.transpose(axes)
         possible = None if self.possible is None else self.possible.transpose(axes)
         return Weights(tuple(scope), values, possible, self.roundings)
 
     def support(self) -> BoolArray:
-        """Which entries are possible, as an array."""
+        """Return which entries are possible, as an array."""
         if self.possible is None:
             return np.ones(self.values.shape, dtype=np.bool_)
         return self.possible
 
 
 def table(scope: Sequence[int], values: FloatArray) -> Weights:
-    """Return a table of given numbers, scaled so that products of many neither vanish nor burst."""
+    """Return a table of these numbers, scaled so that long products do not under- or overflow."""
     possible = values > 0
     return Weights(tuple(scope), _scaled(values), None if possible.all() else possible)
 
 
 def multiply(tables: Sequence[Weights], scope: tuple[int, ...]) -> Weights:
-    """Return the product of tables over all nodes of `scope`, which holds theirs."""
+    """Return the product of tables over the nodes of `scope`, which includes theirs."""
     sizes: dict[int, int] = {}
     for one in tables:
         sizes.update(zip(one.scope, one.values.shape, strict=True))
@@ -69,8 +69,8 @@ def multiply(tables: Sequence[Weights], scope: tuple[int, ...]) -> Weights:
     for one in tables:
         values = _scaled(values * _aligned(one, scope, one.values))
         if one.possible is not None:
-            known = _aligned(one, scope, one.possible)
-            possible = np.broadcast_to(known, shape) if possible is None else possible & known
+            support = _aligned(one, scope, one.possible)
+            possible = np.broadcast_to(support, shape) if possible is None else possible & support
     roundings = sum(one.roundings for one in tables) + len(tables)
     return Weights(scope, values, possible, roundings)
 
@@ -104,7 +104,10 @@ def eliminate(
 ) -> Weights:
     """Return the product of all tables summed over every node not in `keep`.
 
-    The next node to go is the one that makes the smallest table (greedy min-weight).
+    The next node to eliminate is the one with the smallest table (greedy min-weight).
+
+    Raises:
+        UnsupportedError: if a table would have more than `most` entries.
     """
     check_size(keep, sizes, most)
     waiting = list(tables)
@@ -125,7 +128,7 @@ def eliminate(
 
 
 def check_size(scope: Sequence[int], sizes: Sequence[int], most: int = MOST_ENTRIES) -> None:
-    """Refuse a table that is too large, with its size."""
+    """Raise UnsupportedError for a table that is too large, with its size."""
     entries = _weight(scope, sizes)
     if entries > most or len(scope) > _MOST_AXES:
         raise UnsupportedError(
@@ -146,7 +149,7 @@ def _weight(scope: Iterable[int], sizes: Sequence[int]) -> int:
 
 
 def _aligned(one: Weights, scope: tuple[int, ...], values: np.ndarray) -> np.ndarray:
-    """Return values with an axis for every node of `scope`, of size 1 where the table has none."""
+    """Return values with an axis for every node of `scope`; size 1 for nodes not in the table."""
     order = sorted(range(len(one.scope)), key=lambda axis: scope.index(one.scope[axis]))
     moved = values.transpose(order)
     shape = iter(moved.shape)
@@ -154,6 +157,6 @@ def _aligned(one: Weights, scope: tuple[int, ...], values: np.ndarray) -> np.nda
 
 
 def _scaled(values: FloatArray) -> FloatArray:
-    """Divide by a power of two, which rounds nothing, so that the largest entry is about 1."""
+    """Return values over a power of two, which is exact, so that the largest is about 1."""
     largest = float(values.max(initial=0.0))
     return values if largest == 0 else np.ldexp(values, -math.frexp(largest)[1])

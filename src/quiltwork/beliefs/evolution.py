@@ -59,14 +59,14 @@ def _evolve_by_squaring(current: FloatArray, transition: FloatArray, steps: int)
 
 
 def simulate(start: FloatArray, transition: FloatArray, length: int, seed: int | None) -> IntArray:
-    """Draw a path of state indices by inversion, one bisection per step. O(T log k)."""
+    """Return a random path of state indices by inversion, one bisection per step. O(T log k)."""
     return simulate_cycle(start, transition[np.newaxis], length, seed)
 
 
 def simulate_cycle(
     start: FloatArray, matrices: FloatArray, length: int, seed: int | None
 ) -> IntArray:
-    """The same where the matrices of the steps repeat, one after the other."""
+    """Return a random path of a chain whose matrices repeat in turn."""
     uniforms = np.random.default_rng(seed).random(length).tolist()
     cycle = [[_thresholds(row) for row in matrix] for matrix in matrices]
     state = bisect_right(_thresholds(start), uniforms[0])
@@ -78,7 +78,7 @@ def simulate_cycle(
 
 
 def _thresholds(distribution: FloatArray) -> list[float]:
-    """Return cumulative sums, infinite from the last possible state on: no zero is ever drawn."""
+    """Return cumulative sums, infinite from the last possible state on, so no 0 is ever drawn."""
     sums = np.cumsum(distribution)
     sums[np.flatnonzero(distribution)[-1] :] = np.inf
     return [float(total) for total in sums]

@@ -1,10 +1,9 @@
-"""Gaps that are public: time points without a record, of which the state alone is concealed.
+"""Public gaps: time points without a record, whose position is public and whose state is secret.
 
-`missing="public"` claims that when a series was silent says nothing about its states. Then the law
-of the recorded states is that of the whole chain at these time points, and a release that leaves
-gaps out is one of the whole series that gives them no weight. So every guarantee of the whole
-series holds as it is, of gaps too. Fits count neighbouring recorded points; there is nothing to
-count across a gap.
+`missing="public"` asserts that the gaps are independent of the states. Then the recorded states
+have the law of the whole chain at these time points, and a release without the gaps is a release of
+the whole series that gives them weight 0. So every guarantee of the whole series holds, for the
+states in gaps too. Fits count neighbouring recorded points, and nothing across a gap.
 
 Theorem: docs/theory/public-gaps.md
 """
@@ -22,32 +21,32 @@ from quiltwork.wording import argument
 
 
 def silence_claim() -> str:
-    """Say what is claimed by leaving gaps out."""
+    """Return the assumption behind public gaps, in words."""
     return (
-        "When a series was silent is taken as public and as saying nothing about its states: "
-        "outages, a flat battery. Where people switch off as they leave, that is false; then "
-        f"{argument('missing', 'state')} is right."
+        "Gaps are treated as public and independent of the states, as after an outage or with a "
+        "flat battery. Where people switch a device off as they leave, that is false; then use "
+        f"{argument('missing', 'state')}."
     )
 
 
 def recorded_runs(sequences: Iterable[Any]) -> tuple[Any, ...]:
-    """Return sequences without public gaps: a sequence that has some, run by run; others as is.
+    """Return the recorded runs of sequences with public gaps, and other sequences unchanged.
 
     >>> recorded_runs([[0, 1, 1]])
     ([0, 1, 1],)
     """
-    found: list[Any] = []
+    runs: list[Any] = []
     for sequence in sequences:
         coded = gapped_sequence(sequence)
         if coded is None or coded.recorded is None:
-            found.append(sequence)
+            runs.append(sequence)
         else:
-            found += [coded.part(a, b) for a, b in runs_of(coded.recorded)]
-    return tuple(found)
+            runs += [coded.part(a, b) for a, b in runs_of(coded.recorded)]
+    return tuple(runs)
 
 
 def runs_of(recorded: NDArray[np.bool_]) -> list[tuple[int, int]]:
-    """Return where recorded points are in a row, as (begin, end) from 0, the end not included.
+    """Return the runs of recorded points as (begin, end) from 0, end excluded.
 
     >>> runs_of(np.array([True, True, False, True]))
     [(0, 2), (3, 4)]

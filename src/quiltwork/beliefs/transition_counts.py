@@ -1,4 +1,4 @@
-"""Counting transitions in one or many sequences, and the smoothed maximum-likelihood matrix."""
+"""Transition counts of one or many sequences, and the smoothed maximum-likelihood matrix."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_STATES = 1000
 
 @dataclass(frozen=True, eq=False)
 class TransitionCounts:
-    """What fitting needs of the data: transitions and first states."""
+    """The sufficient statistics of a fit: counts of transitions and of first states."""
 
     transitions: IntArray
     starts: IntArray
@@ -31,10 +31,10 @@ class TransitionCounts:
 def count_transitions(
     sequences: Sequence[Any], states: Iterable[Any] | None, grid: Grid | None
 ) -> TransitionCounts:
-    """Count transitions within each sequence; none across sequences. O(total length + k²).
+    """Return transition counts within each sequence, none across. O(total length + k²).
 
-    Without `states` they are those of the grid, then the labels found, sorted; None in the data
-    is refused if it is not declared, since it may be a gap.
+    Without `states` they are those of the grid, then the labels that occur, sorted; None in the
+    data is refused if it is not declared, since it may be a gap.
     """
     return count_path_transitions(*encode_paths(sequences, states, grid))
 
@@ -42,7 +42,7 @@ def count_transitions(
 def count_path_transitions(
     paths: Sequence[IntArray], labels: tuple[Label, ...]
 ) -> TransitionCounts:
-    """Count transitions within each path of state indices."""
+    """Return transition counts within each path of state indices."""
     size = len(labels)
     transitions = np.zeros(size * size, dtype=np.int64)
     starts = np.zeros(size, dtype=np.int64)
@@ -56,9 +56,9 @@ def encode_paths(
     sequences: Sequence[Any], states: Iterable[Any] | None, grid: Grid | None
 ) -> tuple[list[IntArray], tuple[Label, ...]]:
     """Return the sequences as state indices, and the states; see `count_transitions`."""
-    pieces = [_read(piece, where) for where, piece in _numbered(sequences)]
+    pieces = [_factorize(piece, where) for where, piece in _numbered(sequences)]
     public = () if grid is None or grid.labels is None else grid.labels
-    labels = _found(pieces, public) if states is None else distinct_labels(states)
+    labels = _occurring_labels(pieces, public) if states is None else distinct_labels(states)
     if len(labels) > _MOST_STATES:
         raise InvalidInputError(
             f"The data have {len(labels):,} different states, and a belief about more than "
@@ -85,25 +85,25 @@ def _numbered(sequences: Sequence[Any]) -> list[tuple[str, Any]]:
     return [(f"Sequence {i}: ", piece) for i, piece in enumerate(sequences, start=1)]
 
 
-def _read(piece: Any, where: str) -> tuple[str, IntArray, tuple[Label, ...]]:
+def _factorize(piece: Any, where: str) -> tuple[str, IntArray, tuple[Label, ...]]:
     try:
         return where, *factorize_labels(piece)
     except InvalidInputError as error:
         raise InvalidInputError(f"{where}{error}") from None
 
 
-def _found(
+def _occurring_labels(
     pieces: list[tuple[str, IntArray, tuple[Label, ...]]], public: tuple[Label, ...]
 ) -> tuple[Label, ...]:
     for where, codes, distinct in pieces:
         if None in distinct and None not in public:
             position = position_of(codes, distinct.index(None))
             raise InvalidInputError(
-                f"{where}Position {position} holds None; if missing values are a state of their "
-                "own, list None in states, otherwise fill or drop them."
+                f"{where}Position {position} holds None. If missing values are a state of their "
+                "own, list None in states; otherwise fill or drop them."
             )
-    found = {label for _, _, distinct in pieces for label in distinct}
-    return public + sorted_labels(found.difference(public))
+    labels = {label for _, _, distinct in pieces for label in distinct}
+    return public + sorted_labels(labels.difference(public))
 
 
 def smoothed_rows(counted: TransitionCounts, smoothing: object) -> FloatArray:
@@ -127,7 +127,7 @@ def smoothed_start(counted: TransitionCounts, smoothing: object) -> FloatArray:
 
 
 def parse_smoothing(smoothing: object) -> float:
-    """Return what is added to counts."""
+    """Return the smoothing constant, which is added to counts."""
     amount = to_fraction(smoothing, "smoothing")
     if not 0 <= amount <= _LARGEST_SMOOTHING:
         raise InvalidInputError(
