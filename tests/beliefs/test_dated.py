@@ -191,7 +191,7 @@ def test_what_cannot_follow_a_clock_is_refused():
     assert isinstance(free.beginning(0), DatedChain)
     with pytest.raises(UnsupportedError, match="has initial='any'"):
         qw.audit.leakage(free.beginning(0), 9, [(queries.count(1), 1)])
-    with pytest.raises(UnsupportedError, match="holds many matrices"):
+    with pytest.raises(UnsupportedError, match="has many matrices"):
         qw.calibrate(day.beginning(0), 9, 1.0, method="exact")
 
 

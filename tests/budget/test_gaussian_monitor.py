@@ -193,7 +193,7 @@ CHAIN = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]])
         (
             lambda: qw.monitor(qw.GaussianSeries(ar=[0.5]), rho=1, length=9, delta=1e-6),
             UnsupportedError,
-            "chains, days",
+            "chains, cyclic chains",
         ),
         (
             lambda: qw.monitor(qw.Clusters([1, 1]), rho=1, length=2, delta=1e-6),

@@ -134,7 +134,7 @@ def test_none_sweeps_chains():
     assert calibrate(Clusters(["a", "b"]), None, 1).method == "exact"
     with pytest.raises(UnsupportedError, match="needs a chain"):
         calibrate(Clusters(["a", "b"]), None, 1, "sweep")
-    with pytest.raises(UnsupportedError, match="ChainBox holds many chains"):
+    with pytest.raises(UnsupportedError, match="ChainBox has many chains"):
         calibrate(box, 50, 1, "exact")
 
 

@@ -37,7 +37,7 @@ def test_a_coin_is_decided_as_soon_as_its_bits_say_so_and_never_wrongly(monkeypa
     monkeypatch.setattr(random_bits, "word", no_more)
     many, undecided = 32, 0
     for x, coin in product(range(many), repeat=2):
-        part, thrown = (rounded_gaussian.Revealed(prefix, 5) for prefix in (x, coin))
+        part, thrown = (rounded_gaussian.PartialUniform(prefix, 5) for prefix in (x, coin))
         most, least = (chance(whole, end) for end in part.between)
         try:
             found = rounded_gaussian.accepted(whole, part, thrown)
@@ -70,11 +70,11 @@ def test_rounding_waits_for_the_bits_that_decide(monkeypatch, scale):
     monkeypatch.setattr(random_bits, "word", no_more)
     decided = 0
     for whole, x in product(range(3), range(64)):
-        part = rounded_gaussian.Revealed(x, 6)
+        part = rounded_gaussian.PartialUniform(x, 6)
         ends = [scale * (whole + end) + Fraction(1, 2) for end in part.between]
         same = math.floor(ends[0]) == math.floor(ends[1] - Fraction(1, 2**200))
         try:
-            assert rounded_gaussian.rounded(scale, whole, part) == math.floor(ends[0])
+            assert rounded_gaussian.rounded_value(scale, whole, part) == math.floor(ends[0])
         except OutOfBitsError:
             assert not same
         else:

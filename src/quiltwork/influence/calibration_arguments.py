@@ -59,17 +59,17 @@ def bounds_for(
 
 
 def _bound_of(
-    belief: Belief, length: int, method_: InfluenceMethod | None, pairs: SecretPairs | None
+    belief: Belief, length: int, chosen_method: InfluenceMethod | None, pairs: SecretPairs | None
 ) -> BeliefBound:
     """The bound of one belief by a method, or by its default method."""
     if isinstance(belief, Gaussian):
-        if method_ is not None:
+        if chosen_method is not None:
             raise UnsupportedError(
-                f"{argument('method', method_)} is about states; Gaussian beliefs are about "
+                f"{argument('method', chosen_method)} is about states; Gaussian beliefs are about "
                 "numbers and have a method of their own. Leave method out."
             )
         return GaussianBound(belief, length)
-    method = default_method(belief) if method_ is None else method_
+    method = default_method(belief) if chosen_method is None else chosen_method
     if method == "sweep":
         return SweepBound(belief, length, pairs=pairs)
     return QuiltBound(belief, length, method)

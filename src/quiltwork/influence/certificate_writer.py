@@ -1,10 +1,10 @@
 """Certificates: a calibration's noise with a proof that it suffices, for a checker without floats.
 
-Bounds come from floats, by Newton's method or node by node; what is written is a rational above
-each, with the spanning tree that the program ended at. Whoever reads the certificate trusts none
-of this: `quiltwork.audit.certificate_checker` checks it in exact fractions.
+Bounds are computed in floats, by Newton's method or node by node; the certificate holds a rational
+above each, with the spanning tree at which the program ended. A reader need not trust any of this:
+`quiltwork.audit.certificate_checker` checks it in exact fractions.
 
-Cost: that of a calibration for stationary chains whose ends are not felt, else O(length·k⁴).
+Cost: that of a calibration for stationary chains with negligible ends, else O(length·k⁴).
 
 Theorem: docs/theory/certificates.md
 """
@@ -24,7 +24,7 @@ from quiltwork.audit import certificate_checker as checker
 from quiltwork.audit.certificate_claims import chain_numbers
 from quiltwork.errors import UnsupportedError
 from quiltwork.exact import positive_fraction
-from quiltwork.influence.kernel.programs import FloatArray, IntArray, KeptTrees, solve
+from quiltwork.influence.kernel.programs import FloatArray, IntArray, SpanningTrees, solve
 
 if TYPE_CHECKING:
     from quiltwork.beliefs import Belief
@@ -42,11 +42,11 @@ def certificate(calibration: Calibration) -> str:
     """Return the proof, as JSON, that a calibration's noise suffices under each of its beliefs.
 
     Args:
-        calibration: by the sweep, under chains with a known matrix and start, hidden ones too.
+        calibration: by the sweep, under chains with a known matrix and start, or hidden chains.
 
     Raises:
-        UnsupportedError: for other methods and beliefs, noise of 0, and series whose time points
-            would each need a bound of their own and that are too long for that.
+        UnsupportedError: for other methods and beliefs, noise of 0, and long series whose time
+            points would each need a bound of their own.
 
     >>> from quiltwork import calibrate
     >>> from quiltwork.beliefs import MarkovChain
@@ -55,13 +55,15 @@ def certificate(calibration: Calibration) -> str:
     >>> checker.check(files.parse(text))
     """
     if calibration.method != "sweep" or calibration.integer_scale == 0:
-        raise UnsupportedError("Certificates are for noise that the sweep calibrated, not 0.")
+        raise UnsupportedError(
+            "Certificates are written for noise above 0 that was calibrated by the sweep."
+        )
     found = [_proved(calibration, one.belief) for one in calibration.bounds]
     return files.dump("certificate", 1, {"certificates": found})
 
 
 def _proved(calibration: Calibration, belief: Belief) -> dict[str, Any]:
-    """The claim about one belief with the first proof of it that the checker passes."""
+    """The claim about one belief, with the first proof that passes the checker."""
     document = _stated(calibration, belief)
     for proof in _proofs(document):
         try:
@@ -70,13 +72,13 @@ def _proved(calibration: Calibration, belief: Belief) -> dict[str, Any]:
             continue
         return document | proof
     raise UnsupportedError(
-        "No certificate of this calibration was found: the series is long and its ends are felt, "
-        "or the calibration rests on more than a certificate can say."
+        "No certificate of this calibration was found: the series is long and its ends matter, or "
+        "the calibration uses bounds that a certificate cannot express."
     )
 
 
 def _stated(calibration: Calibration, belief: Belief) -> dict[str, Any]:
-    """What is claimed: the chain, what is charged, the noise and ε."""
+    """The claim: the chain, the charges, the noise and ε."""
     problem, length = calibration.problem, calibration.length
     query = problem.query
     windows: tuple[tuple[int, int], ...] = (
@@ -100,7 +102,7 @@ def _stated(calibration: Calibration, belief: Belief) -> dict[str, Any]:
 
 
 def _proofs(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Sides that may do: one bound for all nodes, else one for each."""
+    """Candidate proofs: one bound for all nodes, else one for each node."""
     chain = checker.Chain(document)
     levels = checker.ChargedLevels(document, chain.hidden)
     first, last = document["secrets"]
@@ -143,7 +145,7 @@ class _SideWriter:
         self.chain, self.levels, self.left, self.spans = chain, levels, left, spans
         self.size = chain.size
         self.x, self.y = np.nonzero(~np.eye(self.size, dtype=np.bool_))
-        self.trees: dict[tuple[int, ...], KeptTrees] = {}
+        self.trees: dict[tuple[int, ...], SpanningTrees] = {}
         self.differ = np.array(
             [[chain.differ(x, y) for y in range(self.size)] for x in range(self.size)]
         )
@@ -151,13 +153,13 @@ class _SideWriter:
         self.number[self.x, self.y] = np.arange(len(self.x))
 
     def rows(self, n: int, states: list[int]) -> _Pairs:
-        """p and q of all pairs, with entries of the states that somebody may be in."""
+        """p and q of all pairs, restricted to the possible states."""
         matrix = np.array(self.chain.power(n, 1), dtype=np.float64)
         matrix = (matrix.T if self.left else matrix)[:, states]
         return _Pairs(matrix[self.x], matrix[self.y])
 
     def start(self) -> FloatArray:
-        """The bounds at the end of the side."""
+        """The boundary values of the side."""
         r = np.zeros((self.size, self.size))
         if self.left:
             law = np.array(self.chain.law(1, 1), dtype=np.float64)
@@ -168,13 +170,15 @@ class _SideWriter:
     def solved(
         self, n: int, rows: _Pairs, limits: FloatArray, states: list[int]
     ) -> tuple[FloatArray, FloatArray, IntArray]:
-        """Bounds, slopes and the pairs that they belong to, from the trees of the last time."""
+        """Bounds, slopes and the pairs that they belong to, starting from the last trees."""
         key, number = (n, *states), self.number[np.ix_(states, states)]
-        kept = self.trees.get(key) or KeptTrees.none(len(self.x), len(states))
+        solved_trees = self.trees.get(key) or SpanningTrees.none(len(self.x), len(states))
         capped = np.minimum(limits[np.ix_(states, states)], _LARGEST)[np.newaxis]
         group = np.zeros(len(self.x), dtype=np.int64)
-        values, slope, high, low, kept = solve(rows.above, rows.below, capped, group, kept)
-        self.trees[key] = kept
+        values, slope, high, low, solved_trees = solve(
+            rows.above, rows.below, capped, group, solved_trees
+        )
+        self.trees[key] = solved_trees
         with np.errstate(divide="ignore", invalid="ignore"):
             largest = np.log(np.where(rows.above > 0, rows.above / rows.below, 0.0).max(axis=1))
         values = np.where(np.isnan(values), np.inf, values)
@@ -186,7 +190,7 @@ class _SideWriter:
         """F(r) for all pairs, with the Jacobian and the number of nodes of each."""
         limits = np.where(self.differ, level, 0.0) + r
         np.fill_diagonal(limits, 0.0)
-        limits = _closed(limits)
+        limits = _metric_closure(limits)
         best = np.full(len(self.x), np.inf)
         slopes = np.zeros((len(self.x), self.size))
         columns = np.zeros((len(self.x), self.size), dtype=np.int64)
@@ -200,7 +204,7 @@ class _SideWriter:
         return best, which, slopes, columns
 
     def endless(self) -> dict[str, Any] | None:
-        """One bound for all nodes, by Newton's method on r = F(r) + a little."""
+        """One bound for all nodes, by Newton's method on r = F(r) + a small amount."""
         if self.size == 1:
             return {"bounds": [[[None]]], "steps": [[[None]]], "endless": True}
         if all(row == self.chain.rows[0] for row in self.chain.rows):
@@ -210,12 +214,12 @@ class _SideWriter:
         all_rows = {n: self.rows(n, states) for n in self.spans}
         rest = self.start()[self.x, self.y]
         r, matrix = rest.copy(), np.zeros((self.size, self.size))
-        for turn in range(_NEWTON):
+        for iteration in range(_NEWTON):
             matrix[self.x, self.y] = r
-            values, which, slopes, columns = self.step(matrix, level, all_rows, states)
+            values, steps_of, slopes, columns = self.step(matrix, level, all_rows, states)
             if not np.isfinite(values).all() or values.max() > _LARGEST:
                 return None
-            if turn < _PLAIN // 2:
+            if iteration < _PLAIN // 2:
                 r = np.maximum(values, rest)
                 continue
             jacobian = np.zeros((len(r), len(r)))
@@ -230,29 +234,31 @@ class _SideWriter:
         if r.max() > _LARGEST:
             return None
         matrix[self.x, self.y] = r
-        _, which, _, _ = self.step(matrix, level, all_rows, states)
+        _, steps_of, _, _ = self.step(matrix, level, all_rows, states)
         bounds = [[None] * self.size for _ in range(self.size)]
         steps = [[None] * self.size for _ in range(self.size)]
-        for place, (x, y) in enumerate(zip(self.x.tolist(), self.y.tolist(), strict=True)):
-            n = int(which[place])
-            bounds[x][y] = str(checker.up(Fraction(math.exp(r[place]))))  # type: ignore[call-overload]
-            steps[x][y] = [n, self.tree(n, place, states)]  # type: ignore[call-overload]
+        for index, (x, y) in enumerate(zip(self.x.tolist(), self.y.tolist(), strict=True)):
+            n = int(steps_of[index])
+            bounds[x][y] = str(checker.up(Fraction(math.exp(r[index]))))  # type: ignore[call-overload]
+            steps[x][y] = [n, self.tree(n, index, states)]  # type: ignore[call-overload]
         return {"bounds": [bounds], "steps": [steps], "endless": True}
 
     def _independent(self) -> dict[str, Any]:
-        """Nothing is told by others."""
+        """The bounds of independent nodes."""
         law, size = self.chain.law(1, 1), range(self.size)
-        some = [[None if x == y else law[x] / law[y] for y in size] for x in size]
-        bounds = [[None if e is None else str(e if self.left else 1) for e in row] for row in some]
+        ratios = [[None if x == y else law[x] / law[y] for y in size] for x in size]
+        bounds = [
+            [None if e is None else str(e if self.left else 1) for e in row] for row in ratios
+        ]
         steps = [[None if x == y else [1, None] for y in size] for x in size]
         return {"bounds": [bounds], "steps": [steps], "endless": True}
 
     def tree(self, n: int, place: int, states: list[int]) -> list[int] | None:
-        """The tree that the program of a pair ended at, as the checker reads it."""
+        """The tree at which the program of a pair ended, in the checker's format."""
         return _tree(self.trees[n, *states], place, states, self.size)
 
     def every(self, count: int) -> dict[str, Any]:
-        """A bound for each of so many nodes from the end."""
+        """A bound for each of `count` nodes from the end."""
         side = checker.Side.__new__(checker.Side)  # the checker's own steps, without its reading
         side.name, side.left = ("left" if self.left else "right"), self.left
         side.chain, side.levels, side.endless, side.kept = self.chain, self.levels, False, None
@@ -281,7 +287,7 @@ class _SideWriter:
     def _tighten(
         self, side: checker.Side, j: int, n: int, bounds: checker.Bounds, stage: list[list[Any]]
     ) -> None:
-        """The bounds by a step of n nodes, where they are lower."""
+        """Lower the bounds by a step of n nodes where it gives lower ones."""
         limits, states = side.limits(j - n), side.states(j - n)
         between = checker.exp_up(sum((side.charged(j - n + i) for i in range(1, n)), checker.ZERO))
         floats = np.array([[math.inf if e is None else _log(e) for e in row] for row in limits])
@@ -289,23 +295,23 @@ class _SideWriter:
         rows = self.rows(n, states)
         self.solved(n, rows, floats, states)
         below, above = self.chain.power(n, 0), self.chain.power(n, 1)
-        here = side.states(j)
+        possible = side.states(j)
         for place, (x, y) in enumerate(zip(self.x.tolist(), self.y.tolist(), strict=True)):
-            if x not in here or y not in here:
+            if x not in possible or y not in possible:
                 continue
             p, q = (
                 ([row[x] for row in above], [row[y] for row in below])
                 if self.left
                 else (above[x], below[y])
             )
-            found = _exact(p, q, limits, states, self.tree(n, place, states))
-            if found is not None:
-                bound = checker.up(found[0] * between)
-                while checker.down(bound / between) < found[0]:
+            proved = _exact(p, q, limits, states, self.tree(n, place, states))
+            if proved is not None:
+                bound = checker.up(proved[0] * between)
+                while checker.down(bound / between) < proved[0]:
                     bound = checker.up(bound * (1 + Fraction(1, 1 << 90)))
                 old = bounds[x][y]
                 if old is None or bound < old:
-                    bounds[x][y], stage[x][y] = bound, [n, found[1]]
+                    bounds[x][y], stage[x][y] = bound, [n, proved[1]]
 
 
 def _exact(
@@ -332,19 +338,19 @@ def _exact(
     return best
 
 
-def _tree(trees: KeptTrees, place: int, states: list[int], size: int) -> list[int] | None:
-    """A tree of some of the states, as the checker reads it; None where there is none."""
-    parent, upper = trees.parent[place].tolist(), trees.upper[place].tolist()
-    if trees.order[place, 0] == -2:
+def _tree(trees: SpanningTrees, index: int, states: list[int], size: int) -> list[int] | None:
+    """A tree of some of the states in the checker's format; None if there is none."""
+    parent, upper = trees.parent[index].tolist(), trees.upper[index].tolist()
+    if trees.order[index, 0] == -2:
         return None
-    found = [0] * size
+    encoded = [0] * size
     for z in range(len(states)):
-        way = [z]
-        while parent[way[-1]] != way[-1] and parent[way[-1]] not in way:
-            way.append(parent[way[-1]])
-        if parent[way[-1]] == way[-1] and len(way) > 1:  # else a circle: not reached
-            found[states[z]] = (states[parent[z]] + 1) * (1 if upper[z] else -1)
-    return found
+        path = [z]
+        while parent[path[-1]] != path[-1] and parent[path[-1]] not in path:
+            path.append(parent[path[-1]])
+        if parent[path[-1]] == path[-1] and len(path) > 1:  # else a circle: not reached
+            encoded[states[z]] = (states[parent[z]] + 1) * (1 if upper[z] else -1)
+    return encoded
 
 
 def _log(value: Fraction) -> float:
@@ -354,17 +360,18 @@ def _log(value: Fraction) -> float:
     return math.log(scaled) + shift * math.log(2)
 
 
-def _closed(limits: FloatArray) -> FloatArray:
-    found = limits.copy()
-    for z in range(len(found)):
-        found = np.fmin(found, found[:, z, np.newaxis] + found[np.newaxis, z])
-    return found
+def _metric_closure(limits: FloatArray) -> FloatArray:
+    """The tightest limits that follow from the given ones."""
+    closure = limits.copy()
+    for z in range(len(closure)):
+        closure = np.fmin(closure, closure[:, z, np.newaxis] + closure[np.newaxis, z])
+    return closure
 
 
 def _with_shown(
     document: dict[str, Any], chain: checker.Chain, levels: checker.ChargedLevels, sides: list[Any]
 ) -> dict[str, Any]:
-    """The two sides, and for hidden states the programs between what they show."""
+    """The proof of two sides, and for hidden states the programs between observed values."""
     proof: dict[str, Any] = {"left": sides[0], "right": sides[1], "shown": None}
     if chain.hidden and document["episode"] == 1:
         proof["shown"] = _shown(document | proof, chain, levels)
@@ -374,6 +381,7 @@ def _with_shown(
 def _shown(
     document: dict[str, Any], chain: checker.Chain, levels: checker.ChargedLevels
 ) -> list[Any]:
+    """The trees of the programs between observed values, for each secret."""
     left, right = (checker.Side(name, document, chain, levels) for name in ("left", "right"))
     first, last = document["secrets"]
     if left.endless and right.endless:
@@ -381,24 +389,24 @@ def _shown(
     else:
         secrets = [(t, levels.own(t, t)) for t in range(first, last + 1)]
     labels = max(chain.shows) + 1
-    found = []
+    programs = []
     for t, own in secrets:
         before, after = checker.prior(chain, t, left.at(t)), right.at(t)
         limits = checker.both_sides(chain, t, checker.exp_up(own), before, after)
         floats = np.array([[math.inf if e is None else _log(e) for e in row] for row in limits])
         np.fill_diagonal(floats, 0.0)
-        seen = sorted({chain.shows[x] for x in chain.occurs(t)})
-        asked = [(a, b) for a in seen for b in seen if a != b]
+        observed = sorted({chain.shows[x] for x in chain.occurs(t)})
+        pairs = [(a, b) for a in observed for b in observed if a != b]
         states = chain.occurs(t)
-        laws = {a: np.array(checker.behind(chain, t, a, 1), dtype=np.float64) for a in seen}
+        laws = {a: np.array(checker.behind(chain, t, a, 1), dtype=np.float64) for a in observed}
         trees: list[list[Any]] = [[None] * labels for _ in range(labels)]
-        if asked:
-            kept = KeptTrees.none(len(asked), len(states))
-            above, below = (np.stack([laws[one[s]][states] for one in asked]) for s in (0, 1))
-            group = np.zeros(len(asked), dtype=np.int64)
+        if pairs:
+            solved_trees = SpanningTrees.none(len(pairs), len(states))
+            above, below = (np.stack([laws[one[s]][states] for one in pairs]) for s in (0, 1))
+            group = np.zeros(len(pairs), dtype=np.int64)
             capped = np.minimum(floats[np.ix_(states, states)], _LARGEST)[np.newaxis]
-            *_, kept = solve(above, below, capped, group, kept)
-            for place, (a, b) in enumerate(asked):
-                trees[a][b] = _tree(kept, place, states, chain.size)
-        found.append(trees)
-    return found
+            *_, solved_trees = solve(above, below, capped, group, solved_trees)
+            for place, (a, b) in enumerate(pairs):
+                trees[a][b] = _tree(solved_trees, place, states, chain.size)
+        programs.append(trees)
+    return programs

@@ -607,10 +607,10 @@ def _smoothing_decides(
     if amount == 0:
         return []
     amounts = amount / 10, amount, amount * 10
-    scales = [fit_price(_again(belief, sequences, amount_), length).scale for amount_ in amounts]
+    scales = [fit_price(_again(belief, sequences, count), length).scale for count in amounts]
     if max(scales) <= _TOO_FAR * min(scales):
         return []
-    added, noise = (_enumerated([float(amount_) for amount_ in row]) for row in (amounts, scales))
+    added, noise = (_enumerated([float(number) for number in row]) for row in (amounts, scales))
     return [
         f"Smoothing decides the noise: {added} added to every count give scale {noise}. It stands "
         "for steps that are hardly seen; merge rare states, fit on more data, or choose it by "

@@ -1,7 +1,7 @@
 """Projective diameters: how far apart the rows of a positive matrix are, at most.
 
-Δ(P) = max log [P(x,z)·P(x',z')/(P(x,z')·P(x',z))]. A matrix of diameter Δ shrinks projective
-distances by tanh(Δ/4) (Birkhoff). Where P has zeros or is nearly degenerate, powers of it serve.
+Δ(P) = max log [P(x,z)·P(x',z')/(P(x,z')·P(x',z))]. A matrix of diameter Δ contracts projective
+distances by tanh(Δ/4) (Birkhoff). If P has zeros or is nearly degenerate, its powers are used.
 
 Theorem: docs/theory/contraction.md
 """
@@ -22,12 +22,13 @@ from quiltwork.influence.quilts.protocol import FloatArray
 from quiltwork.influence.ratios import BoolArray, product_margin, row_ratios
 
 _GOOD_DIAMETER = 4.0
+"""Longer products are not tried once the diameter is this small."""
 _MOST_STEPS = 1 << 16
 _AROUND_CHANGES = 512
-"""So many steps to either side of a change of clocks matrices come in another order."""
+"""Steps to either side of a change of clocks in which matrices come in another order."""
 _BOX_STEPS = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64)
 _FAR = 36.0
-"""Beyond e^36 rounding decides."""
+"""Beyond e^36 the result would be rounding error."""
 _MOST_IN_SETS = 12
 _BOX_WORK = 1 << 24
 
@@ -36,7 +37,7 @@ _BOX_WORK = 1 << 24
 def diameters(belief: Belief) -> list[tuple[int, float]]:
     """Return (s, Δ of s steps) for s = 1, 2, 4, …, as far as finite, until one is small.
 
-    Kept as long as the belief. O(k³) for each s.
+    Cached as long as the belief exists. O(k³) for each s.
     """
     return _diameters(belief)
 
@@ -67,30 +68,31 @@ def _(belief: DatedChain) -> list[tuple[int, float]]:
 
 
 def cycle_diameters(matrices: FloatArray, most_steps: int = _MOST_STEPS) -> list[tuple[int, float]]:
-    """The largest Δ of s matrices in a row, whatever the phase of the first. O(p·k³) for each s.
+    """The largest Δ of s matrices in a row, for any phase of the first. O(p·k³) for each s.
 
-    States that nothing leads to in s steps are left out of the columns: nobody is there after s
-    steps, whatever the start.
+    States that nothing leads to in s steps are left out of the columns: after s steps they are
+    impossible for every start.
 
     >>> [(s, round(float(d), 6)) for s, d in cycle_diameters(np.array([[[0.9, 0.1], [0.4, 0.6]]]))]
     [(1, 2.60269)]
     """
-    found: list[tuple[int, float]] = []
+    by_span: list[tuple[int, float]] = []
     power, positive, steps = matrices, matrices > 0, 1
     while steps <= most_steps:
         if (positive == positive.any(axis=1, keepdims=True)).all():
             diameter = _largest_diameter(power, positive, steps)
             if math.isfinite(diameter):
-                found.append((steps, diameter))
+                by_span.append((steps, diameter))
             if diameter <= _GOOD_DIAMETER:
                 break
-        ahead = np.roll(np.arange(len(matrices)), -steps)
-        power, positive = product(power, power[ahead]), boolean_product(positive, positive[ahead])
+        later = np.roll(np.arange(len(matrices)), -steps)
+        power, positive = product(power, power[later]), boolean_product(positive, positive[later])
         steps *= 2
-    return found
+    return by_span
 
 
 def _largest_diameter(products: FloatArray, positive: BoolArray, steps: int) -> float:
+    """The largest diameter of some products, rounded up."""
     if (products == products[:, :1]).all():
         return 0.0
     ratios = row_ratios(products, None if positive.all() else positive)
@@ -169,7 +171,7 @@ def _overlapping(lower: FloatArray, upper: FloatArray, apart: float) -> FloatArr
 def box_diameter(lower: FloatArray, upper: FloatArray) -> float:
     """Return a bound on Δ of every matrix between the bounds; +inf if one is not positive. O(k³).
 
-    Over x ≠ x' and z ≠ z' each of the four entries is at its own worst bound.
+    Over x ≠ x' and z ≠ z' each of the four entries has its own worst bound.
 
     >>> point = np.array([[0.9, 0.1], [0.4, 0.6]])
     >>> round(box_diameter(point, point), 6)
@@ -210,13 +212,15 @@ def _one_step_more(
 
 
 def _extreme(box: ChainBox, values: FloatArray, spare: FloatArray, ascending: bool) -> FloatArray:
-    """Least or largest Σ_y p(y)·values(y, z) over rows p of the box: fill the best y first."""
-    room = box.upper - box.lower
+    """Least or largest Σ_y p(y)·values(y, z) over rows p of the box, by filling the best
+    y first.
+    """
+    slack = box.upper - box.lower
     result = box.lower @ values
     for z in range(box.size):
         order = np.argsort(values[:, z] if ascending else -values[:, z])
-        caps = room[:, order]
-        before = np.cumsum(caps, axis=1) - caps
-        filled = np.clip(spare[:, np.newaxis] - before, 0, caps)
+        slack_in_order = slack[:, order]
+        filled_before = np.cumsum(slack_in_order, axis=1) - slack_in_order
+        filled = np.clip(spare[:, np.newaxis] - filled_before, 0, slack_in_order)
         result[:, z] += filled @ values[order, z]
     return np.asarray(result)

@@ -1,4 +1,4 @@
-"""Gaussian noise for (ε, δ): the least σ for some releases alike, whatever hangs together.
+"""Gaussian noise for (ε, δ): the least σ for several equal releases from dependent data.
 
 All releases together may have a level μ per time point: Σ (Δ/σ)² ≤ μ², with Δ the L2 sensitivity to
 one point. For chains μ comes from the f-sweep; for clusters from group privacy; under Gaussian
@@ -56,21 +56,27 @@ class GaussianCalibration(ResultBase):
     """The standard deviation of Gaussian noise for each of some releases, and why it is needed.
 
     Attributes:
-        scale: σ, in units of the answer; without a query for one that moves by at most 1 in L2 per
-            time point. Rounded up.
+        scale: σ, in units of the answer; without a query for one of L2 sensitivity 1 per time
+            point. Rounded up.
         exact_scale: the same as a fraction.
-        epsilon: as it was given.
-        delta: as it was given.
-        releases: how many like this one the noise is made for.
-        level: μ of a time point, all of them together: what (ε, δ) allows under the beliefs,
-            rounded down.
-        alone: μ if no time point said anything about another.
-        method: "f-sweep", "group" (all points asked about at once), or "gaussian" for beliefs that
-            are.
-        belief: which belief decided, counted from 1.
+        epsilon: as passed.
+        delta: as passed.
+        releases: the number of releases that share (epsilon, delta).
+        level: μ of a time point for all of them together: the most that (ε, δ) allows under the
+            beliefs, rounded down.
+        alone: μ for independent time points.
+        method: "f-sweep", "group" (all points of the query at once), or "gaussian" for Gaussian
+            beliefs.
+        belief: the number of the belief that determined the scale, from 1.
         length: of the series (the longest one).
-        sensitivity_squared: how far one point moves the query's integers in L2, squared.
-        unit: what one integer of the query is worth in the answer; 1 without a query.
+        sensitivity_squared: the squared L2 sensitivity of the query's integers to one point.
+        unit: the value of one integer of the query in the answer; 1 without a query.
+
+    >>> from quiltwork import MarkovChain, calibrate
+    >>> chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]])
+    >>> calibration = calibrate(chain, 100, 1, noise="gaussian", delta=1e-6)
+    >>> round(calibration.scale, 2), calibration.method
+    (14.07, 'f-sweep')
     """
 
     schema = ("gaussian-calibration", 1)
@@ -95,7 +101,7 @@ class GaussianCalibration(ResultBase):
 
     @property
     def guarantee(self) -> Fraction:
-        """ε as a fraction, kept with δ by all releases together."""
+        """ε as a fraction; it holds with δ for all releases together."""
         return positive_fraction(self.epsilon, "epsilon")
 
     @property
@@ -105,12 +111,14 @@ class GaussianCalibration(ResultBase):
 
     @property
     def excess(self) -> float:
-        """How many times the noise is that would do if no time point said anything about others."""
+        """The ratio of the noise to the noise for independent time points."""
         return self.alone / self.level
 
     @property
     def node(self) -> int:
-        """A time point of those asked about, in the middle: there most is said about neighbours."""
+        """A time point in the middle of the query's window, where the influence of neighbours is
+        largest.
+        """
         query = self.problem.query
         first, last = (1, self.length) if query is None else query.window(self.length)
         return (first + last) // 2
@@ -139,22 +147,24 @@ class GaussianCalibration(ResultBase):
         }
 
     def explain(self) -> str:
-        """Say in a few lines how much noise there is and what it is needed for."""
+        """Return a few lines: how much noise there is, and why."""
         if self.exact_scale == 0:
-            return "Noise scale 0: under the beliefs given, nothing asked about is unknown."
-        each = "" if self.releases == 1 else f", for each of {self.releases:,} releases like it"
-        kept = f"epsilon {float(self.epsilon):g} and delta {float(self.delta):g}"
+            return "Noise scale 0: under the given beliefs no protected time point has a secret."
+        per_release = (
+            "" if self.releases == 1 else f", for each of {self.releases:,} releases like it"
+        )
+        target = f"epsilon {float(self.epsilon):g} and delta {float(self.delta):g}"
         lines = [
-            f"Gaussian noise of standard deviation {self.scale:.6g} keeps {kept}{each} "
+            f"Gaussian noise of standard deviation {self.scale:.6g} keeps {target}{per_release} "
             f"(method {self.method}, {self.length} time points)."
         ]
         if self.problem.episode > 1:
-            lines.append(f"It hides every {self.problem.episode} time points in a row.")
-        more = self.excess
-        if more > 1 + 1e-3:
+            lines.append(f"Every {self.problem.episode} time points in a row are one secret.")
+        ratio = self.excess
+        if ratio > 1 + 1e-3:
             lines.append(
-                f"If no time point said anything about another, {self.scale / more:.6g} would do: "
-                f"what hangs together asks for {more:.3g} times as much noise."
+                f"If no time point said anything about another, {self.scale / ratio:.6g} would do: "
+                f"what hangs together asks for {ratio:.3g} times as much noise."
             )
         return "\n".join(lines)
 
@@ -172,46 +182,46 @@ def gaussian_calibration(
 ) -> GaussianCalibration:
     """Return the least Gaussian noise with which every protected node keeps (ε, δ).
 
-    As `calibrate`; `secrets` cannot lower Gaussian noise. Cost: some four f-sweeps per belief.
+    As `calibrate`; `secrets` cannot lower Gaussian noise. Cost: about four f-sweeps per belief.
 
     Raises:
-        InvalidInputError: for arguments that make no sense, with the offending value.
+        InvalidInputError: for invalid arguments, with the offending value.
         UnsupportedError: for beliefs without an order in time, and queries that choose a label.
     """
-    level, least = privacy_level(epsilon, "epsilon"), proper_fraction(delta, "delta")
-    many = integer(releases, "releases", 1, MOST_RELEASES)
+    level, delta_fraction = privacy_level(epsilon, "epsilon"), proper_fraction(delta, "delta")
+    count = integer(releases, "releases", 1, MOST_RELEASES)
     if method not in (None, "group"):
         raise InvalidInputError(
-            f"method={shortened(method)} is for geometric noise; with noise='gaussian' leave "
-            f"method out (chains take the f-sweep), or write {argument('method', 'group')}."
+            f"method={shortened(method)} is for geometric noise. With noise='gaussian' leave "
+            f"method out (chains use the f-sweep), or pass {argument('method', 'group')}."
         )
-    seen = bounds_for(beliefs, length, None)
-    members = tuple(one.belief for one in seen)
-    points = seen[0].length
+    bounds = bounds_for(beliefs, length, None)
+    members = tuple(one.belief for one in bounds)
+    points = bounds[0].length
     query = check_states(query, members)
     problem = as_problem(query, points, secrets, episode)
     if query is not None and query.mechanism == "exponential":
         raise UnsupportedError(
             f"A query of kind {query.kind!r} chooses a label by the exponential mechanism, which "
-            "has no Gaussian noise; ask for queries.histogram() or queries.top(k)."
+            "has no Gaussian noise. Use queries.histogram() or queries.top(k)."
         )
     squared = 1 if query is None else query.squared_l2_sensitivity
-    ends = float_down(level), float_down(least)
-    found = [_needed(one, problem, squared, *ends, group=method == "group") for one in members]
-    index = max(range(len(found)), key=lambda i: found[i][0])
-    sigma, allowed, kind = found[index]
+    target = float_down(level), float_down(delta_fraction)
+    needs = [_sigma_for(one, problem, squared, *target, group=method == "group") for one in members]
+    worst = max(range(len(needs)), key=lambda i: needs[i][0])
+    sigma, allowed, kind = needs[worst]
     unit = answer_unit(query, parse_lengths(members, length))
-    exact = Fraction(sigma * math.sqrt(many) * _UP) * unit
+    exact = Fraction(sigma * math.sqrt(count) * _UP) * unit
     return GaussianCalibration(
         scale=float_up(exact),
         exact_scale=exact,
         epsilon=epsilon,
         delta=delta,
-        releases=many,
+        releases=count,
         level=allowed,
-        alone=gaussian_level(*ends),
+        alone=gaussian_level(*target),
         method=kind,
-        belief=index + 1,
+        belief=worst + 1,
         length=points,
         sensitivity_squared=squared,
         problem=problem,
@@ -220,7 +230,7 @@ def gaussian_calibration(
     )
 
 
-def _needed(
+def _sigma_for(
     belief: Belief,
     problem: CalibrationProblem,
     squared: int,
@@ -233,13 +243,13 @@ def _needed(
         [bound] = bounds_for(belief, problem.length, None)
         shift = float_up(bound.required_scale(problem, Fraction(1)).scale)
         alone = gaussian_level(epsilon, delta)
-        moved = math.sqrt(squared)
-        return shift / alone * _UP, min(alone, alone * moved / shift), "gaussian"
+        sensitivity = math.sqrt(squared)
+        return shift / alone * _UP, min(alone, alone * sensitivity / shift), "gaussian"
     window = window_of(problem)
-    found = largest_level(belief, window, epsilon, delta)
-    level, kind = found.level, found.method
+    largest = largest_level(belief, window, epsilon, delta)
+    level, kind = largest.level, largest.method
     if group and level < math.inf:
-        level, kind = found.alone / window.points * (1 - 2.0**-50), "group"
+        level, kind = largest.alone / window.points * (1 - 2.0**-50), "group"
     return math.sqrt(squared) / level * _UP, level, kind
 
 
@@ -249,20 +259,21 @@ def epsilon_under(
     scale: Fraction,
     delta: Fraction,
 ) -> tuple[float, int]:
-    """Return ε at which this noise keeps δ under some beliefs, and the worst of them from 1 on.
+    """Return ε at which this noise keeps δ under some beliefs, and the number of the worst, from 1.
 
-    `scale` is that of the noise on the query's integers. Cost: some two f-sweeps per belief.
+    `scale` is that of the noise on the query's integers. Cost: about two f-sweeps per belief.
 
     Theorem: docs/theory/f-sweep.md
     """
-    seen = bounds_for(beliefs, problem.length, None)
-    check_states(problem.query, [one.belief for one in seen])
-    told = [_leaked(one.belief, problem, scale, float_down(delta)) for one in seen]
-    worst = max(range(len(told)), key=lambda i: told[i])
-    return told[worst], worst + 1
+    bounds = bounds_for(beliefs, problem.length, None)
+    check_states(problem.query, [one.belief for one in bounds])
+    epsilons = [_leaked(one.belief, problem, scale, float_down(delta)) for one in bounds]
+    worst = max(range(len(epsilons)), key=lambda i: epsilons[i])
+    return epsilons[worst], worst + 1
 
 
 def _leaked(belief: Belief, problem: CalibrationProblem, scale: Fraction, delta: float) -> float:
+    """ε at which this noise keeps δ under one belief."""
     if isinstance(belief, Gaussian):
         [bound] = bounds_for(belief, problem.length, None)
         shift = float_up(bound.required_scale(problem, Fraction(1)).scale)
@@ -274,7 +285,7 @@ def _leaked(belief: Belief, problem: CalibrationProblem, scale: Fraction, delta:
 
 
 def window_of(problem: CalibrationProblem) -> Window:
-    """The window of a problem, as the f-sweep takes it."""
+    """The window of a problem for the f-sweep."""
     query = problem.query
     first, last = (1, problem.length) if query is None else query.window(problem.length)
     return Window(first, last, problem.length, problem.episode)

@@ -1,8 +1,8 @@
-"""`method="optimal-scale"`: calibration to the exact leakage of a query instead of a quilt bound.
+"""`method="optimal-scale"`: the least noise by the exact leakage of a query instead of a bound.
 
-The least noise of all additive mechanisms for one query under the beliefs given, and private under
-those beliefs only. It does not compose linearly: accountants price such a release by its level per
-substituted time point, as any other.
+The least noise of all additive mechanisms for one query, private under the given beliefs only. It
+does not compose linearly: accountants charge such a release by its level per substituted time
+point, like any other.
 
 Theorem: docs/theory/exact-calibration.md
 """
@@ -47,7 +47,9 @@ METHOD = "optimal-scale"
 
 @dataclass(frozen=True)
 class OptimalCalibration(Calibration):
-    """The least scale whose exact leakage is at most epsilon; `quilt` is empty, none is used."""
+    """The least scale whose exact leakage is at most epsilon; `quilt` is empty, since
+    none is used.
+    """
 
     laws: tuple[tuple[Laws, ...], ...] = field(default=(), repr=False, compare=False)
     divisor: int = 1
@@ -56,27 +58,27 @@ class OptimalCalibration(Calibration):
         """Return the scale that each node needs on its own; about forty audits of the query."""
         level = positive_fraction(self.epsilon, "epsilon")
         needed = np.zeros(len(self.problem.nodes))
-        for one in (one for row in self.laws for one in row):
-            unit = one.statistic.parts[0].unit / self.divisor
-            here = slice(0, len(one.nodes))
-            scales = [float_up(Fraction(s) * unit) for s in scales_per_node(one, level).tolist()]
-            needed[here] = np.maximum(needed[here], scales)
+        for law in (law for row in self.laws for law in row):
+            unit = law.statistic.parts[0].unit / self.divisor
+            covered = slice(0, len(law.nodes))
+            scales = [float_up(Fraction(s) * unit) for s in scales_per_node(law, level).tolist()]
+            needed[covered] = np.maximum(needed[covered], scales)
         nodes = np.array(self.problem.nodes)
         return runs_of(nodes, nodes, needed)
 
     def explain(self) -> str:
-        """Say what decides, and what the scale rests on."""
+        """Return which node and belief determine the scale, and what it assumes."""
         if self.exact_scale == 0:
-            return "Noise scale 0: under the beliefs given, the exact answer leaks no more."
+            return "Noise scale 0: under the given beliefs the exact answer leaks at most epsilon."
         beliefs = len(self.laws)
         trusted = "the belief given" if beliefs == 1 else f"the {beliefs} beliefs given"
         return (
             f"Noise scale {self.scale:.6g} for epsilon {float(self.epsilon):g} (method {METHOD}, "
             f"{self.length} time points).\n"
-            f"Node {self.node} under belief {self.belief} decides: with less noise, some output "
-            "would tell more about it.\n"
-            f"This is exact for {trusted} and trusts nothing else: a chain that is slightly "
-            "different may leak more."
+            f"Node {self.node} under belief {self.belief} determines the noise: with less, some "
+            "output would leak more about it.\n"
+            f"The scale is exact for {trusted} alone: under a slightly different chain it may leak "
+            "more."
         )
 
 
@@ -152,7 +154,7 @@ def optimal_calibration(
 
 
 def _statistics(chain: TractableChain, query: Query | None, points: int) -> list[JointStatistic]:
-    """What is to be protected: the query's integers jointly, or the count of every state."""
+    """The protected statistics: the query's integers jointly, or the count of every state."""
     if query is None:
         counts = [additive_parts(Count(state=s), chain.states, points) for s in chain.states]
         return [_noisy(parts) for parts in counts]
@@ -160,4 +162,5 @@ def _statistics(chain: TractableChain, query: Query | None, points: int) -> list
 
 
 def _noisy(parts: tuple[AdditiveStatistic, ...]) -> JointStatistic:
+    """A statistic with noise of scale 1 on each part."""
     return JointStatistic(parts, (Fraction(1),) * len(parts))

@@ -136,8 +136,8 @@ class SweepBound(BeliefBound):
         for scale in scales.tolist():
             first, last, leak = sweep.profile(unit.times(1 / scale), nodes)
             suffices = leak <= float(epsilon) * (1 + 2.0**-30)
-            scales_ = np.where(leak == 0, 0.0, scale)  # nodes without a secret need no noise
-            profiles.append(runs_of(first, last, np.where(suffices, scales_, needed)))
+            needed_scales = np.where(leak == 0, 0.0, scale)  # nodes without a secret need no noise
+            profiles.append(runs_of(first, last, np.where(suffices, needed_scales, needed)))
             if profiles[1:] and not suffices.any():
                 break
         return combined(profiles, np.minimum)

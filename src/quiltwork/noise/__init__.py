@@ -1,4 +1,4 @@
-"""Exact noise: integers and the operating system's randomness.
+"""Exact noise: integer samplers with the operating system's randomness.
 
 No function here takes a seed. Every sampler draws from its distribution exactly, not up to
 rounding.

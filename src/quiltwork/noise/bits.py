@@ -1,6 +1,6 @@
-"""Uniform bits from the operating system, and nothing else.
+"""Uniform random bits from the operating system.
 
-The kernel's generator has no state in this process, so forks and threads share nothing.
+The operating system's generator has no state in this process, so forks and threads share nothing.
 """
 
 from __future__ import annotations

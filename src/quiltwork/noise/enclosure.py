@@ -1,7 +1,7 @@
 """Integer enclosures of real numbers: lo ≤ 2^bits · x ≤ hi, by integer arithmetic alone.
 
-These are what makes the samplers exact: a comparison of random bits with a real threshold is
-decided by an enclosure, and an undecided one is repeated with more bits.
+They make the samplers exact: an enclosure decides the comparison of random bits with a real
+threshold, and an undecided comparison is repeated with more bits.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import TypeAlias
 Enclosure: TypeAlias = tuple[int, int]
 
 _GUARD_BITS = 32
+"""Extra working bits, so that rounding widens an enclosure by at most one unit."""
 
 
 def of_fraction(value: Fraction, bits: int) -> Enclosure:

@@ -1,7 +1,7 @@
 """The exponential mechanism with exact integer sampling.
 
-P(i) ∝ e^(rate·u_i), compared with random bits through integer enclosures, so the probabilities are
-exact and nothing overflows. Cost: one enclosure per distinct utility.
+P(i) ∝ e^(rate·u_i) is compared with random bits through integer enclosures, so the probabilities
+are exact and nothing overflows. Cost: one enclosure per distinct utility.
 
 Theorem: docs/theory/exact-sampling.md
 """
@@ -25,10 +25,10 @@ _FIRST_WORDS = 2
 def exponential_mechanism(utilities: Sequence[object], rate: object) -> int:
     """Choose an index with probability proportional to e^(rate·utility), exactly.
 
-    With utilities that move by at most Δ each, rate = ε/(2Δ) makes the choice ε-private.
+    With utilities of sensitivity Δ, rate = ε/(2Δ) makes the choice ε-private.
 
     Raises:
-        InvalidInputError: if there is nothing to choose from, or a utility is not finite.
+        InvalidInputError: if there are no utilities, or one is not finite.
 
     >>> exponential_mechanism([3, 1, 2], 1000)
     0
@@ -45,7 +45,7 @@ def exponential_mechanism(utilities: Sequence[object], rate: object) -> int:
 def choice_thresholds(utilities: Sequence[object], rate: object) -> Thresholds:
     """The cumulative probabilities of the choice, in the order of the utilities."""
     if len(utilities) == 0:
-        raise InvalidInputError("There is nothing to choose from: give at least one utility.")
+        raise InvalidInputError("The list of utilities is empty: pass at least one.")
     speed = positive_fraction(rate, "rate")
     exact = [to_fraction(utility, f"utility {i}") for i, utility in enumerate(utilities)]
     best = max(exact)
@@ -78,9 +78,9 @@ def choice_thresholds(utilities: Sequence[object], rate: object) -> Thresholds:
 
 
 def expected_shortfall(scale: Fraction, states: int) -> float:
-    """Bound how far, on average, the chosen state's count lies below the largest: scale·ln k.
+    """Bound the expected gap between the count of the chosen state and the largest: scale·ln k.
 
-    With p the choice's distribution, scale·ln Σ e^(u/scale) = E[u] + scale·H(p), which is at
-    least max u; and H(p) ≤ ln k.
+    With p the choice's distribution, scale·ln Σ e^(u/scale) = E[u] + scale·H(p), which is at least
+    max u; and H(p) ≤ ln k.
     """
     return float(scale) * math.log(states)

@@ -3,8 +3,8 @@
 A uniform real U, revealed 32 bits at a time, falls below the cumulative probability t_j or not.
 The first word decides unless it hits the cell of a threshold (probability thresholds/2^32); then
 further words decide against a finer enclosure of t_j. So the sample has exactly the distribution
-with cumulative probabilities t_j (Lemma 1), and the number of
-words is fixed but for a vanishing fraction of draws. Cost: one binary search per draw.
+with cumulative probabilities t_j (Lemma 1), and the number of words is fixed but for a vanishing
+fraction of draws. Cost: one binary search per draw.
 
 Theorem: docs/theory/exact-sampling.md
 """
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 _EXACT_FROM_BITS = 256
+"""Beyond this precision a rational threshold is compared as a fraction: it may be dyadic, and then
+no enclosure decides."""
 
 
 @dataclass(frozen=True)
@@ -33,10 +35,10 @@ class Thresholds:
     """The cumulative probabilities t_0 < t_1 < … of a distribution, as enclosures.
 
     Attributes:
-        count: how many there are; the distribution has one more outcome.
+        count: the number of thresholds; the distribution has one more outcome.
         enclose: (j, bits) → lo ≤ 2^bits · t_j ≤ hi, of bounded width.
-        exact: j → t_j where it is rational, so that a dyadic t_j can be told from its
-            neighbours; None where every t_j is irrational.
+        exact: j → t_j if rational, so that a dyadic t_j is decided exactly; None if every t_j is
+            irrational.
     """
 
     count: int

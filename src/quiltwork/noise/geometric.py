@@ -1,9 +1,9 @@
 """The two-sided geometric (discrete Laplace) distribution, sampled exactly.
 
 P(Z = z) = (1−α)/(1+α)·α^|z| for α = p/q or α = e^(−p/q). The magnitude of a geometric variable
-splits into independent digits, each drawn from a small table, so a draw costs the same few words
-whatever the scale; there is no rejection. Cost: O(log scale) binary searches per draw; building
-the tables takes O(log scale) small tables of big integers, kept for reuse.
+splits into independent digits, each drawn from a small table, so a draw takes the same few words
+for every scale; there is no rejection. Cost: O(log scale) binary searches per draw; the tables are
+O(log scale) small tables of big integers, cached.
 
 Theorem: docs/theory/exact-sampling.md
 """
@@ -29,8 +29,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MAX_SCALE_BITS = 48
+"""Draws at larger scales might not fit into 64-bit integers."""
 _DIGIT_BITS = 8
 _BATCH = 1 << 16
+"""Draws per batch, a fixed amount of memory."""
 _STEEPEST = 2.0**60  # beyond it, floats that only estimate table sizes stop growing
 _FLATTEST = Fraction(1, 1 << 50)
 
@@ -86,7 +88,7 @@ class TwoSidedGeometric:
 
     @property
     def is_zero(self) -> bool:
-        """Whether this is no noise at all."""
+        """Whether there is no noise."""
         return self.scale == 0 or self.ratio == 0
 
     @property
@@ -107,7 +109,7 @@ class TwoSidedGeometric:
         return 0.0 if self.is_zero else 2 * self.alpha / self._one_minus_alpha**2
 
     def probability(self, value: int) -> float:
-        """P(Z = value), to the nearest float or two."""
+        """P(Z = value), up to rounding."""
         if self.is_zero:
             return float(value == 0)
         weight = math.exp(abs(value) * self._log_alpha)
@@ -136,7 +138,7 @@ class TwoSidedGeometric:
     def draw(self, size: int) -> NDArray[np.int64]:
         """Draw `size` independent values, in batches of fixed size.
 
-        The time of a call depends on `size` and the scale, not on the values, but for the
+        The time of a call depends on `size` and the scale, not on the values, except for the
         vanishing fraction of draws that need more words.
         """
         import numpy as np
@@ -182,7 +184,7 @@ class TwoSidedGeometric:
 
 @lru_cache(maxsize=1024)
 def _least_bound(law: TwoSidedGeometric, level: Fraction, cells: int) -> int:
-    """Bisect for the quantile; cached, since an answer shows the same one in several places."""
+    """The quantile by bisection; cached, since one answer shows it in several places."""
     high = 1
     while not law._covers(high, level, cells):
         high *= 2
@@ -285,7 +287,7 @@ class Sampler:
         return value
 
     def draw_excess(self) -> int:
-        """How far a magnitude beyond the table lies beyond it: geometric again, memoryless."""
+        """The excess of a magnitude beyond the table: geometric again, since it is memoryless."""
         total = 0
         while True:
             outcome = self.excess.outcome(random_bits.word(), random_bits.word)
@@ -295,7 +297,7 @@ class Sampler:
 
 
 def build_sampler(law: TwoSidedGeometric, word_bits: int, digit_bits: int) -> Sampler:
-    """Choose the place value near the scale and prepare the tables.
+    """Choose the place value near the scale and build the tables.
 
     The magnitude table ends where less than one word in 2^word_bits lies beyond it.
     """

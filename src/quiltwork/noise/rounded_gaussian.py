@@ -1,11 +1,11 @@
 """Gaussian noise, sampled exactly from the continuous law and rounded to integers.
 
 |N(0, 1)| = k + x with k ∝ e^(−k²/2) and x in [0, 1) accepted with probability e^(−x(2k + x)/2)
-(Karney 2016). Both are decided by comparing random bits with enclosures; of x no more bits are
-revealed than the rounding of σ(k + x) asks for. Rounding what has the law N(0, σ²) is
+(Karney 2016). Both are decided by comparing random bits with enclosures; of x only as many bits are
+revealed as the rounding of σ(k + x) needs. Rounding a variable with the law N(0, σ²) is
 post-processing, so levels (Δ/σ)² of several releases add up. Cost: some words per draw, whatever
-the scale; an array is decided by floats, but for what lies too close to a threshold for them,
-which integers decide (all of it at scales near 2^48).
+the scale; arrays are decided by floats, except for values too close to a threshold, which are
+decided by integers (all of them at scales near 2^48).
 
 Theorem: docs/theory/exact-sampling.md
 """
@@ -33,19 +33,20 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 MOST_WHOLE = 8
-"""A whole part of 8 or more has probability below 2^-46; it is drawn on from there."""
+"""A whole part of 8 or more has probability below 2^-46; a second table starts there."""
 _BATCH = 1 << 16
 _FLOAT_BITS = 52
 _UNDECIDED = 2.0**-36
-"""How close floats let a coin come to its chance: far more than an exponential's roundings."""
+"""Coins within this distance of their probability are decided by integers: far more than the
+rounding error of an exponential."""
 _ROUNDED = 2.0**-49
-"""Relative: what is not known of x, and the roundings of a sum and a product."""
+"""Relative error of σ(k + x): the unknown bits of x, and the rounding of a sum and a product."""
 _UP = 1 + 2.0**-45
 
 
 @dataclass(frozen=True)
 class RoundedGaussian:
-    """The law of ⌊σN + ½⌋ for N standard normal; scale 0 is no noise at all.
+    """The law of ⌊σN + ½⌋ for N standard normal; scale 0 means no noise.
 
     >>> law = RoundedGaussian.from_scale(Fraction(3, 2))
     >>> law.draw(1000).dtype
@@ -73,41 +74,45 @@ class RoundedGaussian:
 
     @property
     def is_zero(self) -> bool:
-        """Whether this is no noise at all."""
+        """Whether there is no noise."""
         return self.scale == 0
 
     def probability(self, value: int) -> float:
-        """P(Z = value), to the nearest float or two."""
+        """P(Z = value), up to rounding."""
         if self.is_zero:
             return float(value == 0)
-        far = abs(value)
-        return _beyond((far - 0.5) / float(self.scale)) - _beyond((far + 0.5) / float(self.scale))
+        distance = abs(value)
+        return _upper_tail((distance - 0.5) / float(self.scale)) - _upper_tail(
+            (distance + 0.5) / float(self.scale)
+        )
 
     @property
     def expected_absolute(self) -> float:
-        """E|Z|, by adding up P(|Z| ≥ n); of large scales σ√(2/π), which rounding leaves."""
+        """E|Z| = Σ P(|Z| ≥ n); for large scales σ√(2/π)."""
         sigma = float(self.scale)
         if sigma == 0:
             return 0.0
         if sigma > 64:
             return sigma * math.sqrt(2 / math.pi)
-        return 2 * math.fsum(_beyond((n - 0.5) / sigma) for n in range(1, int(40 * sigma) + 3))
+        return 2 * math.fsum(_upper_tail((n - 0.5) / sigma) for n in range(1, int(40 * sigma) + 3))
 
     @property
     def variance(self) -> float:
-        """Var Z: σ² and at most a twelfth for the rounding."""
+        """Var Z: σ² and at most 1/12 for the rounding."""
         sigma = float(self.scale)
         if sigma > 64:
             return sigma**2 + 1 / 12
         if sigma == 0:
             return 0.0
-        each = ((2 * n - 1) * _beyond((n - 0.5) / sigma) for n in range(1, int(40 * sigma) + 3))
-        return 2 * math.fsum(each)
+        terms = (
+            (2 * n - 1) * _upper_tail((n - 0.5) / sigma) for n in range(1, int(40 * sigma) + 3)
+        )
+        return 2 * math.fsum(terms)
 
     def tail(self, bound: int) -> float:
         """An upper bound of P(|Z| > bound)."""
         place = integer(bound, "bound", 0) + 0.5
-        return 0.0 if self.is_zero else min(1.0, 2 * _beyond(place / float(self.scale)) * _UP)
+        return 0.0 if self.is_zero else min(1.0, 2 * _upper_tail(place / float(self.scale)) * _UP)
 
     def quantile(self, confidence: object) -> int:
         """Return the least c with P(|Z| ≤ c) ≥ confidence."""
@@ -116,7 +121,7 @@ class RoundedGaussian:
     def simultaneous_quantile(self, confidence: object, cells: int) -> int:
         """Return the least c such that `cells` independent draws all stay within ±c.
 
-        Where rounding could decide, the next larger integer.
+        If rounding could decide, the next larger integer.
 
         >>> RoundedGaussian.from_scale(10).simultaneous_quantile(0.95, 4)
         25
@@ -127,10 +132,10 @@ class RoundedGaussian:
             return 0
         miss = -math.expm1(math.log1p(-float(1 - level)) / cells)
         guess = float(self.scale) * -NormalDist().inv_cdf(max(miss / 2, 1e-300)) - 0.5
-        found = max(0, math.ceil(guess) - 1)
-        while self.tail(found) > miss * (1 - 2.0**-40):
-            found += 1
-        return found
+        bound = max(0, math.ceil(guess) - 1)
+        while self.tail(bound) > miss * (1 - 2.0**-40):
+            bound += 1
+        return bound
 
     def draw(self, size: int) -> NDArray[np.int64]:
         """Draw `size` independent values, in batches."""
@@ -140,49 +145,49 @@ class RoundedGaussian:
         drawn = np.zeros(count, dtype=np.int64)
         if self.is_zero:
             return drawn
-        done = 0
-        while done < count:
-            some = _batch(self.scale, min(_BATCH, 64 + 3 * (count - done) // 2))
-            drawn[done : done + len(some)] = some[: count - done]
-            done += len(some)
+        filled = 0
+        while filled < count:
+            batch = _batch(self.scale, min(_BATCH, 64 + 3 * (count - filled) // 2))
+            drawn[filled : filled + len(batch)] = batch[: count - filled]
+            filled += len(batch)
         return drawn
 
     def draw_one(self) -> int:
         """Draw one value, as a Python integer."""
         while not self.is_zero:
             whole = draw_whole()
-            part = Revealed()
-            if accepted(whole, part, Revealed()):
-                value = rounded(self.scale, whole, part)
+            part = PartialUniform()
+            if accepted(whole, part, PartialUniform()):
+                value = rounded_value(self.scale, whole, part)
                 return value if random_bits.word() & 1 else -value
         return 0
 
 
-def _beyond(place: float) -> float:
+def _upper_tail(place: float) -> float:
     """P(N > place)."""
     return math.erfc(place / math.sqrt(2)) / 2
 
 
-class Revealed:
-    """A uniform number in [0, 1) of which some bits are known."""
+class PartialUniform:
+    """A uniform number in [0, 1) of which the leading bits are drawn."""
 
     def __init__(self, prefix: int = 0, bits: int = 0) -> None:
         self.prefix, self.bits = prefix, bits
 
     def more(self) -> None:
-        """Reveal another word."""
+        """Draw another word."""
         self.prefix = (self.prefix << WORD_BITS) | random_bits.word()
         self.bits += WORD_BITS
 
     @property
     def between(self) -> tuple[Fraction, Fraction]:
-        """The number lies between these two."""
+        """The least and the largest value that the number can have."""
         whole = 1 << self.bits
         return Fraction(self.prefix, whole), Fraction(self.prefix + 1, whole)
 
 
-def accepted(whole: int, part: Revealed, coin: Revealed) -> bool:
-    """Whether the coin lies below e^(−x(2k + x)/2); reveals bits until that is decided."""
+def accepted(whole: int, part: PartialUniform, coin: PartialUniform) -> bool:
+    """Whether the coin lies below e^(−x(2k + x)/2); draws bits until that is decided."""
     while True:
         bits = part.bits + 32
         low, high = (enclosure.exp_minus(x * (2 * whole + x) / 2, bits) for x in part.between)
@@ -195,8 +200,8 @@ def accepted(whole: int, part: Revealed, coin: Revealed) -> bool:
         coin.more()
 
 
-def rounded(scale: Fraction, whole: int, part: Revealed) -> int:
-    """⌊σ(k + x) + ½⌋; reveals bits until it is decided."""
+def rounded_value(scale: Fraction, whole: int, part: PartialUniform) -> int:
+    """⌊σ(k + x) + ½⌋; draws bits until it is decided."""
     while True:
         low, high = (scale * (whole + x) + Fraction(1, 2) for x in part.between)
         if math.floor(low) == math.ceil(high) - 1:
@@ -205,9 +210,9 @@ def rounded(scale: Fraction, whole: int, part: Revealed) -> int:
 
 
 def whole_thresholds(count: int, first: int = 0) -> Thresholds:
-    """The law of k ≥ first with P(k) ∝ e^(−k²/2): outcome j < count is first + j; the last: more.
+    """The law of k ≥ first with P(k) ∝ e^(−k²/2); outcome j < count is first + j, the last is more.
 
-    What lies beyond the terms that are added up is below the last of them.
+    The sum of all further terms is below the last term that is added.
     """
 
     @lru_cache(maxsize=64)
@@ -236,7 +241,7 @@ def _whole_table(first: int) -> SamplingTable:
 
 
 def draw_whole() -> int:
-    """k ≥ 0 with P(k) ∝ e^(−k²/2)."""
+    """Draw k ≥ 0 with P(k) ∝ e^(−k²/2)."""
     first = 0
     while True:
         outcome = _whole_table(first).outcome(random_bits.word(), random_bits.word)
@@ -246,36 +251,36 @@ def draw_whole() -> int:
 
 
 def _batch(scale: Fraction, count: int) -> NDArray[np.int64]:
-    """Some of `count` candidates: those accepted, in order."""
+    """Draw `count` candidates and return those accepted, in order."""
     import numpy as np
 
     whole = _whole_table(0).outcomes(random_bits.words(count), random_bits.word)
-    far = np.flatnonzero(whole == MOST_WHOLE)
+    beyond_table = np.flatnonzero(whole == MOST_WHOLE)
     parts, coins = (_float_bits(count) for _ in range(2))
     x = parts * 2.0**-_FLOAT_BITS
-    chance = np.exp(-x * (2 * whole + x) / 2)
+    probability = np.exp(-x * (2 * whole + x) / 2)
     coin = coins * 2.0**-_FLOAT_BITS
-    kept = coin < chance
-    place = float(scale) * (whole + x) + 0.5
-    values = np.floor(place)
+    is_accepted = coin < probability
+    scaled = float(scale) * (whole + x) + 0.5
+    values = np.floor(scaled)
     margin = float(scale) * (whole + 1) * _ROUNDED
-    near = np.minimum(place - values, values + 1 - place)
-    unclear = (np.abs(coin - chance) <= _UNDECIDED) | (kept & (near <= margin))
-    unclear[far] = True
-    found = values.astype(np.int64)
-    for index in np.flatnonzero(unclear).tolist():
+    distance = np.minimum(scaled - values, values + 1 - scaled)
+    undecided = (np.abs(coin - probability) <= _UNDECIDED) | (is_accepted & (distance <= margin))
+    undecided[beyond_table] = True
+    rounded_values = values.astype(np.int64)
+    for index in np.flatnonzero(undecided).tolist():
         k = int(whole[index])
         if k == MOST_WHOLE:
-            k = _further()
-        part = Revealed(int(parts[index]), _FLOAT_BITS)
-        kept[index] = accepted(k, part, Revealed(int(coins[index]), _FLOAT_BITS))
-        found[index] = rounded(scale, k, part) if kept[index] else 0
-    np.negative(found, out=found, where=random_bits.signs(count))
-    return found[kept]
+            k = _draw_far()
+        part = PartialUniform(int(parts[index]), _FLOAT_BITS)
+        is_accepted[index] = accepted(k, part, PartialUniform(int(coins[index]), _FLOAT_BITS))
+        rounded_values[index] = rounded_value(scale, k, part) if is_accepted[index] else 0
+    np.negative(rounded_values, out=rounded_values, where=random_bits.signs(count))
+    return rounded_values[is_accepted]
 
 
-def _further() -> int:
-    """k given that it is MOST_WHOLE or more."""
+def _draw_far() -> int:
+    """Draw k given that it is MOST_WHOLE or more."""
     first = MOST_WHOLE
     while True:
         outcome = _whole_table(first).outcome(random_bits.word(), random_bits.word)
@@ -285,7 +290,7 @@ def _further() -> int:
 
 
 def _float_bits(count: int) -> NDArray[np.int64]:
-    """Uniform integers of as many bits as a float holds exactly."""
+    """Draw uniform integers with as many bits as a float holds exactly."""
     import numpy as np
 
     pairs = random_bits.words(2 * count).astype(np.int64)

@@ -239,5 +239,5 @@ def test_memory_of_two_states_costs_no_group_privacy_and_long_durations_are_refu
     assert bayesian_dp(order2, 0.01, length=10_000) < 0.2
     stays = [0] * 30 + [1] * 20
     long = MarkovChain.fit(stays * 40, durations=True)
-    with pytest.raises(UnsupportedError, match="nothing is proven about Bayesian DP"):
+    with pytest.raises(UnsupportedError, match="Bayesian DP is not proved"):
         bayesian_dp(long, 0.01, length=100)

@@ -48,7 +48,7 @@ def test_a_checkout_compiles_its_kernel_again_whenever_a_source_changes(checkout
     assert building.digest(checkout) != building.digest()
     path = checkout / building.library_name(building.this_platform())
     assert building.digest(checkout).encode() not in path.read_bytes()
-    with pytest.raises(KernelError, match="of other sources"):  # a process keeps what it loaded
+    with pytest.raises(KernelError, match="from other sources"):  # a process keeps what it loaded
         library.load(checkout)
     moved = checkout.rename(checkout.with_name("moved"))
     assert made_from(library.load(moved)) == building.digest(moved)
@@ -62,7 +62,7 @@ def test_an_installed_package_refuses_a_library_that_is_missing_or_of_other_sour
         library.load(checkout)
     building.build(checkout)
     edit(checkout)
-    with pytest.raises(KernelError, match=r"of other sources.*Install quiltwork again"):
+    with pytest.raises(KernelError, match=r"from other sources.*Install quiltwork again"):
         library.load(checkout)
 
 

@@ -15,8 +15,15 @@ from scipy.sparse import csr_array
 
 from quiltwork.beliefs.evolution import ordered_product
 from quiltwork.influence import kernel
-from quiltwork.influence.kernel import KeptTrees, KernelError, building, library, programs, sweeps
-from quiltwork.influence.kernel.library import MORE, in_parts
+from quiltwork.influence.kernel import (
+    KernelError,
+    SpanningTrees,
+    building,
+    library,
+    programs,
+    sweeps,
+)
+from quiltwork.influence.kernel.library import MORE, call_until_done
 
 
 def by_solver(p, q, limits):
@@ -129,7 +136,7 @@ def random_programs(rng, size, count=6):
 def solved(*given):
     """Twice: the second time from kept trees, under limits that have moved."""
     *rows, limits, group = given
-    first = kernel.solve(*rows, limits, group, KeptTrees.none(*given[0].shape))
+    first = kernel.solve(*rows, limits, group, SpanningTrees.none(*given[0].shape))
     second = kernel.solve(*rows, limits * 1.1, group, first[-1])
     return b"".join(one.tobytes() for found in (first, second) for one in found[:4])
 
@@ -157,7 +164,7 @@ def test_work_in_parts_gives_the_digits_of_work_at_once(monkeypatch):
 
     for module in (programs, sweeps):
         monkeypatch.setattr(module, "MOST_WORK", 0)
-        monkeypatch.setattr(module, "in_parts", counted)
+        monkeypatch.setattr(module, "call_until_done", counted)
     assert whole == (
         [solved(*one) for one in many()],
         [kernel.sweep(**one).tobytes() for one in lines],
@@ -169,7 +176,9 @@ def test_threads_get_the_digits_of_one_alone():
     """The kernel lets other threads run; they share the trees that they begin with."""
     cases, trees = many(1), {}
     for *rows, limits, group in cases:
-        trees[id(limits)] = kernel.solve(*rows, limits, group, KeptTrees.none(*rows[0].shape))[-1]
+        trees[id(limits)] = kernel.solve(*rows, limits, group, SpanningTrees.none(*rows[0].shape))[
+            -1
+        ]
 
     def work(_):
         found = []
@@ -194,7 +203,7 @@ def test_long_work_can_be_interrupted():
         return MORE
 
     with pytest.raises(KeyboardInterrupt):
-        in_parts(call)
+        call_until_done(call)
     assert calls == 3
 
 
@@ -256,7 +265,7 @@ def test_one_state_and_no_pair_are_nothing_to_do():
     given = stretch(np.random.default_rng(1), 1, 4, True)
     assert (kernel.sweep(**given) == 0).all()
     values, *_ = kernel.solve(
-        np.ones((1, 1)), np.ones((1, 1)), np.zeros((1, 1, 1)), np.zeros(1), KeptTrees.none(1, 1)
+        np.ones((1, 1)), np.ones((1, 1)), np.zeros((1, 1, 1)), np.zeros(1), SpanningTrees.none(1, 1)
     )
     assert values == pytest.approx(0, abs=1e-11)
 
@@ -313,10 +322,10 @@ def test_hostile_input_is_refused_in_a_sentence(changed, words):
 
 def test_hostile_trees_and_groups_are_refused_in_a_sentence():
     rows, limits = np.full((2, 3), 1 / 3), np.zeros((1, 3, 3))
-    honest, group = KeptTrees.none(2, 3), np.zeros(2, dtype=int)
+    honest, group = SpanningTrees.none(2, 3), np.zeros(2, dtype=int)
     kernel.solve(rows, rows, limits, group, honest)
     for name, value in (("parent", 3), ("parent", -1), ("order", 3), ("order", -3)):
-        trees = KeptTrees.none(2, 3)
+        trees = SpanningTrees.none(2, 3)
         getattr(trees, name)[1, 0] = value
         with pytest.raises(KernelError, match="names a state"):
             kernel.solve(rows, rows, limits, group, trees)

@@ -14,7 +14,7 @@ from evidence import random_networks
 from evidence.random_networks import joint_of, random_network
 from quiltwork.beliefs import MarkovChain, Network
 from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
-from quiltwork.influence.network.network_quilts import runs
+from quiltwork.influence.network.network_quilts import consecutive_runs
 from tests.influence.network.test_exact_networks import chain_network
 
 
@@ -175,10 +175,10 @@ def test_a_network_too_wide_for_exact_work_is_bounded():
 @pytest.mark.parametrize("method", ["spectral", "contraction"])
 def test_methods_for_chains_are_refused(method):
     net = chain_network(MarkovChain([[0.9, 0.1], [0.4, 0.6]]), 4)
-    with pytest.raises(UnsupportedError, match="about Markov chains"):
+    with pytest.raises(UnsupportedError, match="needs a Markov chain"):
         qw.calibrate(net, None, 1, method)
 
 
 def test_runs_of_nodes():
-    assert list(runs([1, 2, 3, 5, 8, 9])) == [(1, 3), (5, 5), (8, 9)]
-    assert list(runs([])) == []
+    assert list(consecutive_runs([1, 2, 3, 5, 8, 9])) == [(1, 3), (5, 5), (8, 9)]
+    assert list(consecutive_runs([])) == []

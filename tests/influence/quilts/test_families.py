@@ -104,5 +104,5 @@ def test_clusters_cut_into_runs():
 
 
 def test_something_else_is_no_belief():
-    with pytest.raises(UnsupportedError, match="dict is no belief"):
+    with pytest.raises(UnsupportedError, match="not defined for a dict"):
         quilt_families({}, 10, 5, "exact")

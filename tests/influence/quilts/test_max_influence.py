@@ -102,7 +102,7 @@ def test_clusters_are_all_or_nothing():
         (11, (2,), "node is 11, but there are only 10"),
         (3, (2, 11), "A quilt node is 11"),
         (3, (0,), "at least 1"),
-        (3, (3, 5), "holds node 3 itself"),
+        (3, (3, 5), "contains node 3 itself"),
         (2.5, (1,), "integer"),
     ],
 )

@@ -12,7 +12,7 @@ from quiltwork.influence.quilts.families import TO_END, IntervalFamily, ListedFa
 from quiltwork.influence.quilts.intervals import best_interval
 from quiltwork.influence.quilts.prices import LeakAt, ScaleFor
 from quiltwork.influence.quilts.worst_node_search import (
-    common,
+    intersection,
     price_at,
     worst_in_family,
     worst_node,
@@ -95,7 +95,7 @@ def test_the_worst_node_is_looked_for_among_the_wanted_ones(problem, data):
 @given(st.integers(1, 30), st.integers(1, 5), st.integers(1, 40), st.integers(1, 40))
 def test_the_common_nodes_of_two_ranges(first, step, start, stop):
     nodes, wanted = range(first, 40, step), range(start, stop)
-    assert list(common(nodes, wanted)) == [node for node in nodes if node in wanted]
+    assert list(intersection(nodes, wanted)) == [node for node in nodes if node in wanted]
 
 
 def test_arbitrary_sets_are_searched_node_by_node():

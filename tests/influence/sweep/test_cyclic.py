@@ -42,7 +42,7 @@ def test_a_phase_matters_for_what_is_secret():
 def test_methods_without_a_meaning_are_refused_and_baselines_are_there():
     chain = CyclicChain(TURN)
     for method in ("exact", "spectral"):
-        with pytest.raises(UnsupportedError, match="holds many matrices"):
+        with pytest.raises(UnsupportedError, match="has many matrices"):
             qw.calibrate(chain, 100, 1.0, method)
     assert qw.calibrate(chain, 100, 1.0, "group").scale == 100
     with pytest.warns(qw.QuiltworkWarning, match="entry"):

@@ -15,7 +15,7 @@ from evidence.checks import f_sweep
 from evidence.tradeoff_reference import Grid
 from quiltwork import ChainBox, CyclicChain, MarkovChain
 from quiltwork.beliefs import HiddenChain
-from quiltwork.influence.kernel.tradeoffs import Bench
+from quiltwork.influence.kernel.tradeoffs import CurveKernel
 from quiltwork.influence.tradeoffs import largest_level
 from quiltwork.influence.tradeoffs.chain_kernels import kernels_of
 from quiltwork.influence.tradeoffs.curves import CurveGrid, gaussian_curve, gaussian_level
@@ -38,13 +38,13 @@ def random_curves(rng, size):
 
 
 def test_curves_compose_as_every_split_on_the_grid_says():
-    rng, bench = np.random.default_rng(1), Bench(1, UPPER)
+    rng, operations = np.random.default_rng(1), CurveKernel(1, UPPER)
     for _ in range(20):
         laws = rng.dirichlet(np.ones(5), 2)
         one = np.max([GRID.hockey_stick(*pair) for pair in (laws, laws[::-1])], axis=0)
         other = GRID.gaussian(float(rng.uniform(0.1, 1)))
         expected = upper(GRID.both_orders(one, other))
-        found = bench.compose(upper(one), upper(other))
+        found = operations.compose(upper(one), upper(other))
         assert (found >= expected * (1 - 1e-3) - 1e-12).all()
         assert found == pytest.approx(expected, rel=1e-3, abs=1e-9)
 
@@ -84,10 +84,10 @@ def exactly_composed(one, other, gamma):
 @pytest.mark.parametrize("level", [0.01, 0.1, 0.6])
 def test_no_rounding_takes_a_composition_below_exact_arithmetic(level):
     grid = CurveGrid(np.exp(np.concatenate([np.arange(0, 12) * level / 4, [3.0, 5.0]])))
-    bench, gamma, lost = Bench(1, grid.gamma), grid.gamma.tolist(), []
+    operations, gamma, lost = CurveKernel(1, grid.gamma), grid.gamma.tolist(), []
     one, other = grid.gaussian(level), grid.gaussian(level / 3)
     hulls = [exact_hull(gamma, curve.tolist(), curve.tolist()) for curve in (one, other)]
-    found = bench.compose(one, other).tolist()
+    found = operations.compose(one, other).tolist()
     for at, value in zip(gamma, found, strict=True):
         least = min(exactly_composed(*order, Fraction(at)) for order in (hulls, hulls[::-1]))
         assert Fraction(value) >= min(least, 1)
@@ -98,7 +98,7 @@ def test_no_rounding_takes_a_composition_below_exact_arithmetic(level):
 @pytest.mark.parametrize("size", [2, 3, 4])
 def test_a_step_lies_between_the_program_and_the_slow_bounds(size):
     rng = np.random.default_rng(size)
-    bench, apart = Bench(size, UPPER), 1 - np.eye(size, dtype=np.uint8)
+    operations, apart = CurveKernel(size, UPPER), 1 - np.eye(size, dtype=np.uint8)
     compared = 0
     for _ in range(6):
         kernel = rng.dirichlet(np.full(size, 0.7), size)
@@ -106,7 +106,7 @@ def test_a_step_lies_between_the_program_and_the_slow_bounds(size):
         kernel /= kernel.sum(axis=1, keepdims=True)
         level, curves = GRID.gaussian(0.3), random_curves(rng, size)
         levels = np.broadcast_to(level, curves.shape)
-        found = bench.step(upper(level), kernel, upper(curves), apart, np.ones(size))
+        found = operations.step(upper(level), kernel, upper(curves), apart, np.ones(size))
         joint = slow.joined(GRID, levels, curves)
         expected = upper(slow.step_of(GRID, kernel, joint))
         for x, y in itertools.permutations(range(size), 2):
@@ -119,9 +119,9 @@ def test_a_step_lies_between_the_program_and_the_slow_bounds(size):
 
 
 def test_one_curve_for_all_pairs_is_the_slow_one():
-    bench, level, curve = Bench(1, UPPER), GRID.gaussian(0.3), GRID.gaussian(0.2)
+    operations, level, curve = CurveKernel(1, UPPER), GRID.gaussian(0.3), GRID.gaussian(0.2)
     spread = slow.spread_of(GRID, 1.2)
-    found = bench.spread_step(upper(level), upper(spread), upper(curve))
+    found = operations.spread_step(upper(level), upper(spread), upper(curve))
     expected = upper(slow.scalar_step(GRID, spread, GRID.both_orders(level, curve)))
     assert found == pytest.approx(expected, rel=2e-3, abs=1e-9)
     assert CurveGrid(UPPER).spread(1.2) == pytest.approx(upper(spread), rel=1e-9)
@@ -233,11 +233,13 @@ def test_hidden_states_that_show_themselves_are_a_plain_chain():
 def test_every_iterate_bounds_the_fixed_point():
     """From η downwards, and from nothing upwards: the second never passes the first."""
     kernels, grid = kernels_of(MarkovChain(P), 10_000), CurveGrid.near(1.0, 0.02, 2)
-    bench, level = Bench(2, grid.gamma), grid.gaussian(0.07)
+    operations, level = CurveKernel(2, grid.gamma), grid.gaussian(0.07)
     apart, can = 1 - np.eye(2, dtype=np.uint8), np.ones(2, dtype=np.uint8)
     high, low = np.ones((2, 2, len(grid.gamma))), np.zeros((2, 2, len(grid.gamma)))
     for _ in range(60):
-        high, low = (bench.step(level, kernels.right[0], one, apart, can) for one in (high, low))
+        high, low = (
+            operations.step(level, kernels.right[0], one, apart, can) for one in (high, low)
+        )
         assert (low <= high * (1 + 1e-12)).all()
     assert high[0, 1] == pytest.approx(low[0, 1], rel=1e-6, abs=1e-15)
 

@@ -1,5 +1,6 @@
-"""Bayesian differential privacy: what a DP mechanism betrays to every adversary.
+"""Bayesian differential privacy: the leakage of a DP mechanism to every adversary.
 
-An adversary knows any rows and asks about another one; under dependence the unknown rows tell on
-it. Functions here translate between the level of a DP mechanism and its Bayesian level.
+An adversary knows any rows and wants to learn another one; under dependence the unknown rows carry
+information about it. These functions convert between the level of a DP mechanism and its Bayesian
+level.
 """

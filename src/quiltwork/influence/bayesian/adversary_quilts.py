@@ -1,4 +1,4 @@
-"""What quilts cost against adversaries who already know some rows.
+"""The price of quilts against adversaries who already know some rows.
 
 For Bayesian DP a quilt Q of node i must separate i and its nearby nodes from the rest in the moral
 graph. An adversary may know some nearby nodes L, so the influence of a quilt is the worst over L:
@@ -6,7 +6,7 @@ projective, h = max log [P(x_Q|x_i,x_L)P(x_Q'|x_i',x_L)/(P(x_Q|x_i',x_L)P(x_Q'|x
 the paper 4b with b = max_L I(X_Q ⇝ X_i | X_L) ≥ h/2. Along a chain L = ∅ is the worst, and with
 H_b[x, x'] = R_b[x, x'] + R_b[x', x] on the right and G_a[x, x'] + G_a[x', x] on the left marginals
 cancel: a node enters through its possible states alone, and all nodes past the first few share one
-family. O(k³ log d) for each distance d that is looked at.
+family. O(k³ log d) for each distance d.
 
 Theorem: docs/theory/bayesian-dp.md
 """
@@ -32,7 +32,7 @@ from quiltwork.influence.ratios import BoolArray
 
 
 class SymmetricPowers(Powers):
-    """Log-ratios of powers in both orders of a pair of states, added."""
+    """Log-ratios of powers, summed over both orders of a pair of states."""
 
     def forward(self, distances: IntArray) -> FloatArray:
         """R_d + R_dᵀ."""
@@ -50,12 +50,12 @@ def _both(ratios: FloatArray) -> FloatArray:
 
 @cached_by_owner
 def symmetric_powers(chain: MarkovChain) -> SymmetricPowers:
-    """Return the symmetric log-ratios of a chain's matrix, kept as long as the chain."""
+    """Return the symmetric log-ratios of a chain's matrix, cached as long as the chain exists."""
     return SymmetricPowers(chain.transition)
 
 
 class ProjectiveChainQuilts(ExactChainQuilts):
-    """The families of a chain without the marginals of its nodes, which cancel."""
+    """The interval families of a chain without the marginals of its nodes, which cancel."""
 
     @cached_property
     def powers(self) -> Powers:
@@ -67,11 +67,11 @@ class ProjectiveChainQuilts(ExactChainQuilts):
         return np.zeros((self.chain.size, self.chain.size))
 
     def tilt_of_stationary(self, states: BoolArray) -> FloatArray:
-        """Nothing: the marginal cancels."""
+        """0: the marginal cancels."""
         return self._flat
 
     def settled_nodes(self, nodes: range) -> Iterator[QuiltFamily]:
-        """The nodes of one phase of the periodic part: one family."""
+        """The family of the nodes of one phase of the periodic part."""
         if self.possible.at(nodes[0]).sum() == 1:
             yield ListedFamily.known(nodes)
         elif not self.possible.mixes or self.reach == 0:
@@ -80,7 +80,7 @@ class ProjectiveChainQuilts(ExactChainQuilts):
             yield self._phase(nodes)
 
     def _phase(self, nodes: range) -> QuiltFamily:
-        """Nodes that differ only in how far away the first ones are, whose states may be others."""
+        """A family of nodes that differ only in their distance to the first ones."""
         if self.early_sets_agree:
             return self.settled_family(nodes, self._flat, None)
         if len(nodes) == 1:
@@ -93,7 +93,7 @@ class ProjectiveChainQuilts(ExactChainQuilts):
         return bool((self.possible.sets == self.possible.sets[0]).all())
 
     def tilt_of_single(self, node: int) -> FloatArray:
-        """Nothing: the marginal cancels."""
+        """0: the marginal cancels."""
         return self._flat
 
 
@@ -104,25 +104,26 @@ PAPER_FACTOR = 4.0
 
 @dataclass(frozen=True, eq=False)
 class AdversaryBound(QuiltBound):
-    """One belief seen by adversaries who may know any rows."""
+    """The bound of one belief against adversaries who may know any rows."""
 
     bound: Bound
 
     def families(self, reach: int) -> Iterator[QuiltFamily]:
-        """The families of the belief, at influences that hold whatever the adversary knows."""
+        """The quilt families of the belief, with influences that hold for any known rows."""
         return adversary_families(self.belief, self.length, reach, self.bound)
 
 
 @singledispatch
 def adversary_families(belief: Any, length: int, reach: int, bound: Bound) -> Iterator[QuiltFamily]:
-    """Yield families as `quilt_families` does, at h ("tight") or 4b ("paper") per quilt.
+    """Yield families as `quilt_families` does, with influence h ("tight") or 4b ("paper") per
+    quilt.
 
     Raises:
-        UnsupportedError: for beliefs about which nothing is proven here.
+        UnsupportedError: for beliefs without a proof.
     """
     raise UnsupportedError(
-        f"Bayesian DP under {type(belief).__name__} has no proof here; give another belief, such "
-        "as a MarkovChain."
+        f"Bayesian DP is not proved for a {type(belief).__name__}; use another belief, such as a "
+        "MarkovChain."
     )
 
 
@@ -156,7 +157,7 @@ def _(
 
 
 def _four_times(family: QuiltFamily) -> QuiltFamily:
-    """Known nodes have no influence; rows of a chain are multiplied."""
+    """The family with four times the influence; rows of known nodes have none."""
     if not isinstance(family, IntervalFamily):
         return family
     finer = family.refinement

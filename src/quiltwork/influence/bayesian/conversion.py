@@ -1,9 +1,9 @@
-"""From the level of a DP mechanism to its Bayesian level and back.
+"""Conversion between the level of a DP mechanism and its Bayesian level.
 
 A mechanism that is x-DP for substituting one row is ε-Bayesian DP for
 ε = max_i min_Q [(|N_Q|+1)·x + h_Q], N_Q the nearby nodes without i: the same search as for the
-influence curve, at influences that hold whatever the adversary knows. Along chains the sweep by
-contraction holds against all of them too, and is mostly sharper.
+influence curve, with influences that hold for any known rows. Along chains the sweep by contraction
+holds against all these adversaries too, and is mostly sharper.
 
 Theorem: docs/theory/bayesian-dp.md
 """
@@ -66,8 +66,8 @@ def bayesian_dp(
 
     Whatever rows an adversary knows, the answer changes their odds between two values of any
     other row by at most this factor (as a logarithm). Independent rows give `dp_epsilon` itself,
-    `Clusters` the largest cluster times it. Gaussian beliefs say something about sums and means of
-    clipped numbers only: for them `dp_epsilon` is the level of those. Cost: as `calibrate`.
+    `Clusters` the largest cluster times it. Gaussian beliefs support only sums and means of clipped
+    numbers: for them `dp_epsilon` is the level of those. Cost: as `calibrate`.
 
     Theorem: docs/theory/bayesian-dp.md, docs/theory/gaussian.md
 
@@ -90,20 +90,22 @@ def bayesian_dp(
     0.9053
     """
     level = privacy_level(dp_epsilon, "dp_epsilon")
-    chosen = parse_bound(bound)
+    parsed_bound = parse_bound(bound)
     if beliefs is None:
-        _check_rows(length)
+        _check_length(length)
         return decimal_float_up(level)
     if (factor := _gaussian_factor(beliefs, length)) is not None:
         return decimal_float_up(level * factor)
-    seen = adversary_bounds(beliefs, length, chosen)
-    return max(min(_leak(one, level), _swept_leak(one, level)) for one in seen)
+    bounds = adversary_bounds(beliefs, length, parsed_bound)
+    return max(
+        min(_leak(belief_bound, level), _swept_leak(belief_bound, level)) for belief_bound in bounds
+    )
 
 
 def leakage_given_past(belief: Belief, dp_epsilon: float, length: int | None) -> float:
-    """Return what a `dp_epsilon`-DP mechanism tells of a row to who knows the rows before it.
+    """Return the leakage of a `dp_epsilon`-DP mechanism about a row, given the rows before it.
 
-    Given those rows a chain goes on by its own matrix, so only the right side of the exact sweep
+    Given those rows a chain continues by its own matrix, so only the right side of the exact sweep
     counts: own level + largest bound to the right, at most the Bayesian level. Rounded up.
 
     Theorem: docs/theory/max-information.md
@@ -118,10 +120,10 @@ def leakage_given_past(belief: Belief, dp_epsilon: float, length: int | None) ->
     if not isinstance(belief, MarkovChain | CyclicChain | DatedChain | ChainBox) or length is None:
         return level
     sweep = sweep_of(belief, length)
-    right = sweep.right.fixed(dp_epsilon) if isinstance(sweep, Sweep) else None
-    if right is None:
+    right_bounds = sweep.right.fixed(dp_epsilon) if isinstance(sweep, Sweep) else None
+    if right_bounds is None:
         return level
-    return min(level, (dp_epsilon + float(right.max())) * (1 + 2.0**-50))
+    return min(level, (dp_epsilon + float(right_bounds.max())) * (1 + 2.0**-50))
 
 
 def dp_for_bayesian_dp(
@@ -151,55 +153,60 @@ def dp_for_bayesian_dp(
     (0.3, 0.15)
     """
     target = privacy_level(epsilon, "epsilon")
-    chosen = parse_bound(bound)
+    parsed_bound = parse_bound(bound)
     if beliefs is None:
-        _check_rows(length)
+        _check_length(length)
         return decimal_float_down(target)
     if (factor := _gaussian_factor(beliefs, length)) is not None:
         return decimal_float_down(target / factor)
-    seen = adversary_bounds(beliefs, length, chosen)
-    return min(max(_allowed(one, target), _swept_level(one, target)) for one in seen)
+    bounds = adversary_bounds(beliefs, length, parsed_bound)
+    return min(
+        max(_allowed(belief_bound, target), _swept_level(belief_bound, target))
+        for belief_bound in bounds
+    )
 
 
 def _gaussian_factor(beliefs: Any, length: Any) -> Fraction | None:
-    """By what levels are multiplied under Gaussian beliefs; None for others."""
-    members = as_beliefs(beliefs)
-    if not isinstance(members[0], Gaussian):
+    """The factor on levels under Gaussian beliefs; None for other beliefs."""
+    parsed = as_beliefs(beliefs)
+    if not isinstance(parsed[0], Gaussian):
         return None
-    rows = common_length(members, length)
-    gaussian = (one for one in members if isinstance(one, Gaussian))
+    rows = common_length(parsed, length)
+    gaussian = (one for one in parsed if isinstance(one, Gaussian))
     return max(Fraction(known_rows_factor(one, rows)) for one in gaussian)
 
 
-def _swept(seen: AdversaryBound) -> Sweepable | None:
-    """The sweep against adversaries who know rows; the paper's bound does without."""
-    if isinstance(seen.belief, HiddenChain):
-        return sweep_of_hidden(seen.belief, seen.length)
-    if seen.bound == "paper" or not isinstance(
-        seen.belief, MarkovChain | CyclicChain | DatedChain | ChainBox
+def _swept(bound: AdversaryBound) -> Sweepable | None:
+    """The sweep against adversaries who know rows; None for the paper's bound."""
+    if isinstance(bound.belief, HiddenChain):
+        return sweep_of_hidden(bound.belief, bound.length)
+    if bound.bound == "paper" or not isinstance(
+        bound.belief, MarkovChain | CyclicChain | DatedChain | ChainBox
     ):
         return None
-    return sweep_against_known_rows(seen.belief, seen.length)
+    return sweep_against_known_rows(bound.belief, bound.length)
 
 
-def _swept_leak(seen: AdversaryBound, level: Fraction) -> float:
-    sweep = _swept(seen)
+def _swept_leak(bound: AdversaryBound, level: Fraction) -> float:
+    """The leakage by the sweep, +inf without one."""
+    sweep = _swept(bound)
     if sweep is None:
         return math.inf
-    levels = Levels.constant(float_up(level), seen.length)
-    return sweep.worst(levels, range(1, seen.length + 1)).leak
+    levels = Levels.constant(float_up(level), bound.length)
+    return sweep.worst(levels, range(1, bound.length + 1)).leak
 
 
-def _swept_level(seen: AdversaryBound, target: Fraction) -> float:
-    sweep = _swept(seen)
+def _swept_level(bound: AdversaryBound, target: Fraction) -> float:
+    """The largest level by the sweep, 0 without one."""
+    sweep = _swept(bound)
     if sweep is None:
         return 0.0
-    unit, nodes = Levels.constant(1.0, seen.length), range(1, seen.length + 1)
+    unit, nodes = Levels.constant(1.0, bound.length), range(1, bound.length + 1)
     return largest_factor(sweep, unit, nodes, float_down(target))[0]
 
 
-def _check_rows(length: Any) -> None:
-    """Refuse what is no number of rows, even where it does not matter."""
+def _check_length(length: Any) -> None:
+    """Check the number of rows, even where it does not matter."""
     if length is not None:
         integer(length, "length", 1)
 
@@ -216,65 +223,72 @@ def parse_bound(bound: Any) -> Bound:
     return cast("Bound", choice(bound, get_args(Bound), "bound"))
 
 
-def _leak(seen: AdversaryBound, level: Fraction) -> float:
+def _leak(bound: AdversaryBound, level: Fraction) -> float:
+    """The leakage by quilts, or by Lemma 4 if that is less."""
     price = LeakAt(level)
-    found = _worst(seen, price)
-    if found.influence == 0:
-        return decimal_float_up(found.cost * level)
-    return min(price.rounded_up(found), _lemma_4_leak(seen, level, price.rounded_up(found)))
+    worst = _worst(bound, price)
+    if worst.influence == 0:
+        return decimal_float_up(worst.cost * level)
+    return min(price.rounded_up(worst), _lemma_4_leak(bound, level, price.rounded_up(worst)))
 
 
-def _allowed(seen: AdversaryBound, target: Fraction) -> float:
+def _allowed(bound: AdversaryBound, target: Fraction) -> float:
+    """The largest level by quilts, or by Lemma 4 if that is more."""
     price = ScaleFor(target)
-    found = _worst(seen, price)
-    if found.cost == 0:
+    worst = _worst(bound, price)
+    if worst.cost == 0:
         return math.inf
-    if found.influence == 0:
-        return decimal_float_down(target / found.cost)
-    scale = price.rounded_up(found)
-    scale *= 1 + _SLACK * target / (target - Fraction(found.influence))
+    if worst.influence == 0:
+        return decimal_float_down(target / worst.cost)
+    scale = price.rounded_up(worst)
+    scale *= 1 + _SLACK * target / (target - Fraction(worst.influence))
     level, step = float_down(1 / scale), 2.0**-52
-    while LeakAt(_read(level)).rounded_up(_worst(seen, LeakAt(_read(level)))) > target:
+    while (
+        LeakAt(_decimal_value(level)).rounded_up(_worst(bound, LeakAt(_decimal_value(level))))
+        > target
+    ):
         level, step = level * (1 - step), step * 2**6
-    return max(level, _lemma_4(seen, target))
+    return max(level, _lemma_4_level(bound, target))
 
 
-def _worst(seen: AdversaryBound, price: LeakAt | ScaleFor) -> BestQuilt:
-    rows = range(1, seen.length + 1)
-    return seen.worst(number_of_nodes, price, rows)[0]
+def _worst(bound: AdversaryBound, price: LeakAt | ScaleFor) -> BestQuilt:
+    """The worst node by quilts."""
+    rows = range(1, bound.length + 1)
+    return bound.worst(number_of_nodes, price, rows)[0]
 
 
-def _read(level: float) -> Fraction:
+def _decimal_value(level: float) -> Fraction:
+    """The level, or its decimal text if that is more."""
     return max(Fraction(level), Fraction(str(level)))
 
 
-def _lemma_4(seen: AdversaryBound, target: Fraction) -> float:
-    """What Lemma 4 allows; the tight search contains it, Lemma 2 with 4b does not."""
-    chain = seen.belief
-    if seen.bound == "tight" or not isinstance(chain, MarkovChain):
+def _lemma_4_level(bound: AdversaryBound, target: Fraction) -> float:
+    """The level by Lemma 4; 0 where the tight search contains it."""
+    chain = bound.belief
+    if bound.bound == "tight" or not isinstance(chain, MarkovChain):
         return 0.0
-    return reversible_level(chain, target, seen.length)
+    return reversible_level(chain, target, bound.length)
 
 
-def _lemma_4_leak(seen: AdversaryBound, level: Fraction, known: float) -> float:
-    """The least ε below `known` for which Lemma 4 allows the level, or `known`."""
-    high = Fraction(known)
-    if _lemma_4(seen, high) < level:
-        return known
+def _lemma_4_leak(bound: AdversaryBound, level: Fraction, leak: float) -> float:
+    """The least ε below `leak` for which Lemma 4 allows the level, or `leak`."""
+    high = Fraction(leak)
+    if _lemma_4_level(bound, high) < level:
+        return leak
 
     def allows(epsilon: Fraction) -> bool:
-        return _lemma_4(seen, epsilon) >= level
+        return _lemma_4_level(bound, epsilon) >= level
 
     return float_up(bisect(allows, Fraction(0), high, _BISECTIONS)[1])
 
 
 def decimal_float_up(value: Fraction) -> float:
-    """Return the nearest float, or the next one if it reads as less than `value`."""
+    """Return the nearest float, or the next one if its decimal text is below `value`."""
     nearest = float(value)
     return nearest if to_fraction(nearest, "epsilon") >= value else float_up(value)
 
 
 def decimal_float_down(value: Fraction) -> float:
-    """Return the nearest float, or the one before if it reads as more than `value`."""
+    """Return the nearest float, or the one before if its decimal text is above `value`."""
     nearest = float(value)
     return nearest if to_fraction(nearest, "epsilon") <= value else float_down(value)

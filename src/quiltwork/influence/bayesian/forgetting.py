@@ -1,10 +1,10 @@
-"""Functions of a state against adversaries who know rows: how fast inner states are forgotten.
+"""Hidden chains against adversaries who know rows: how fast hidden states are forgotten.
 
-Knowing what some nodes show puts 0/1 diagonals between the inner matrices. Those at the ends of a
-product leave its cross-ratios alone; those in between do not, so the diameter of s steps is the
-largest over everything that may be known in between, (k+1)^(s−1) products. It is finite where s
-steps reach the same inner states from everywhere, whatever is known: for memory of s states with
-positive probabilities. Long durations keep ages apart for as long as a stay is known to last.
+Known observed values put 0/1 diagonals between the hidden matrices. Those at the ends of a product
+leave its cross-ratios unchanged; those in between do not, so the diameter of s steps is the largest
+over all values that may be known in between, (k+1)^(s−1) products. It is finite if s steps reach
+the same hidden states from everywhere, for any known values: for memory of s states with positive
+probabilities. Long durations keep ages distinguishable for as long as a stay is known to last.
 
 Theorem: docs/theory/bayesian-dp.md
 """
@@ -30,25 +30,25 @@ _SMALLEST = 1e-25
 
 
 def sweep_of_hidden(belief: HiddenChain, length: int) -> Sweepable:
-    """Return a sweep of what is shown that holds whatever other rows an adversary knows.
+    """Return a sweep of the observed values that holds for any rows known to an adversary.
 
     Raises:
-        UnsupportedError: if no few steps forget the inner state whatever is known.
+        UnsupportedError: if no small number of steps forgets the hidden state.
     """
-    found = tuple(known_diameters(belief))
-    if not found:
+    diameters = tuple(known_diameters(belief))
+    if not diameters:
         raise UnsupportedError(
-            f"{belief!r} can be kept apart by an adversary who knows rows, in all the steps that "
-            "are followed here, so nothing is proven about Bayesian DP under it; give a chain of "
-            "order 1 or 2 with smoothing, or what calibrate protects: adversaries who know no row."
+            f"Bayesian DP is not proved under {belief!r}: an adversary who knows rows can keep its "
+            "hidden states apart over all computed steps. Use a chain of order 1 or 2 with "
+            "smoothing, or calibrate, which protects against adversaries who know no row."
         )
     shown = np.asarray(belief.shown)
-    side = ContractionSide(found, belief.inner.size)
+    side = ContractionSide(diameters, belief.inner.size)
     return Sweep(timeline_of(belief.inner, length, shown), side, side, length)
 
 
 def known_diameters(belief: HiddenChain) -> list[tuple[int, float]]:
-    """Return (s, the largest Δ of s steps whatever is shown in between) as far as finite.
+    """Return (s, the largest Δ of s steps for any values known in between), as far as finite.
 
     Cost: O(n³·(k+1)^(s−1)).
 
@@ -58,19 +58,19 @@ def known_diameters(belief: HiddenChain) -> list[tuple[int, float]]:
     (2, 3.45)
     """
     matrix = np.asarray(belief.inner.transition)
-    if matrix[matrix > 0].min() < _SMALLEST:  # products could lose what is possible
+    if matrix[matrix > 0].min() < _SMALLEST:  # products could underflow
         return []
     shows = [np.asarray(belief.shown) == state for state in range(belief.size)]
-    masked = [matrix, *(np.where(one[:, None], matrix, 0.0) for one in shows)]
-    products, steps, found = [matrix], 1, []
+    masked = [matrix, *(np.where(observed[:, None], matrix, 0.0) for observed in shows)]
+    products, steps, diameters = [matrix], 1, []
     while True:
-        largest = max(_diameter(one, steps) for one in products)
+        largest = max(_diameter(observed, steps) for observed in products)
         if math.isfinite(largest):
-            found.append((steps, largest))
+            diameters.append((steps, largest))
         more = len(products) * len(masked)
         if more > _MOST_PRODUCTS or more * matrix.size > _MOST_NUMBERS:
-            return found
-        products, steps = [one @ step for one in products for step in masked], steps + 1
+            return diameters
+        products, steps = [observed @ step for observed in products for step in masked], steps + 1
 
 
 def _diameter(product: FloatArray, steps: int) -> float:

@@ -29,7 +29,7 @@ from quiltwork.influence.network.exact_networks import (
     blanket_bound,
     by_known,
     influence_given,
-    raised,
+    rounded_up,
 )
 from quiltwork.influence.network.network_quilts import set_family
 from quiltwork.influence.network.separators import Quilt, connected_parts, quilts_of
@@ -76,23 +76,23 @@ def _is_known(network: Network, node: int) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class NodeInfluences:
-    """The tables around one node, each computed once."""
+    """The influences of quilts of one node, with a cache of its tables."""
 
     network: Network
     node: int
     _tables: dict[frozenset[int], Weights] = field(default_factory=dict, repr=False)
 
     def influence(self, quilt: Quilt, bound: Bound, least: float) -> float | None:
-        """What a quilt counts against any adversary; None if unknown or not below `least`."""
+        """The influence of a quilt for any adversary; None if unknown or not below `least`."""
         if not quilt.separator:
             return 0.0
         if bound == "tight":
             return self.projective(quilt, least)
-        found = self.paper(quilt, least / PAPER_FACTOR)
-        return None if found is None else PAPER_FACTOR * found
+        influence = self.paper(quilt, least / PAPER_FACTOR)
+        return None if influence is None else PAPER_FACTOR * influence
 
     def projective(self, quilt: Quilt, least: float) -> float | None:
-        """h, the largest over what the adversary may know; given up once it reaches `least`."""
+        """h, the largest influence over all known nodes; None once it reaches `least`."""
         parts = connected_parts(self.network.neighbours, self.node, quilt.nearby, _MOST_PARTS)
         if parts is None:
             return None
@@ -119,15 +119,15 @@ class NodeInfluences:
 
     def table(self, part: frozenset[int]) -> Weights:
         """The table over the node and the boundary of a part, impossible values marked."""
-        found = self._tables.get(part)
-        if found is None:
+        table = self._tables.get(part)
+        if table is None:
             edge = boundary(self.network.neighbours, part)
-            found = around(self.network, Quilt(self.node, part, part, edge))
+            table = around(self.network, Quilt(self.node, part, part, edge))
             if not self.network.positive and self.network.length <= _FEW_NODES:
-                full = self.network.joint(found.scope)
-                found = Weights(found.scope, found.values, full.support(), found.roundings)
-            self._tables[part] = found
-        return found
+                full = self.network.joint(table.scope)
+                table = Weights(table.scope, table.values, full.support(), table.roundings)
+            self._tables[part] = table
+        return table
 
     def paper(self, quilt: Quilt, least: float) -> float | None:
         """b = max_L I(X_Q ⇝ X_i | X_L), over all L where these are few, or a bound on it."""
@@ -157,4 +157,4 @@ def most_spread(table: Weights, free: int) -> float:
     values, support = by_known(table, free)
     ratios = row_ratios(values, support)
     total = between_possible(ratios + ratios.transpose(0, 2, 1), np.asarray(support.any(axis=2)))
-    return raised(float(total.max(initial=0.0)), 16 * table.roundings * 2.0**-52)
+    return rounded_up(float(total.max(initial=0.0)), 16 * table.roundings * 2.0**-52)

@@ -1,8 +1,8 @@
 """Lemma 4: the level for a reversible chain in closed form, from its gap and its rarest state.
 
-With g = 1 − |λ₂| and ρ = min π, X_{i±d} betrays little once δ_d = e^(−gd)/ρ is small: its influence
-is at most s_d = log((1+δ_d)/(1−δ_d)) on the right and 2·s_d on the left. The paper's constant c is
-s_d/ε, so choosing the best c is choosing the best distance d.
+With g = 1 − |λ₂| and ρ = min π, X_{i±d} has little influence once δ_d = e^(−gd)/ρ is small: at most
+s_d = log((1+δ_d)/(1−δ_d)) on the right and 2·s_d on the left. The paper's constant c is s_d/ε, so
+choosing the best c is choosing the best distance d.
 
 Theorem: docs/theory/bayesian-dp.md
 """
@@ -22,7 +22,7 @@ _MOST_DISTANCES = 1 << 20
 
 
 def reversible_level(chain: MarkovChain, epsilon: Fraction, length: int) -> float:
-    """Return Lemma 4's DP level for ε-Bayesian DP, its constant chosen best, rounded down.
+    """Return Lemma 4's DP level for ε-Bayesian DP with the best constant c, rounded down.
 
     That is min{(1−6c)ε/(2d−1), (1/3−2c)ε/(d+s)}, which needs length ≥ 2d; 0 where the lemma says
     nothing. O(k³ + distances).

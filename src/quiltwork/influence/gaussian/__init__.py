@@ -1,8 +1,8 @@
 """Gaussian beliefs: levels per time point or row in, leakage out.
 
-Two true values of a secret are two worlds in which every other number is moved by a known amount;
-a sum of clipped numbers moves no further, so what leaks is what was spent times how far things
-move (`docs/theory/gaussian.md`).
+Two true values of a secret are two worlds in which every other number is shifted by a known amount.
+A sum of clipped numbers shifts by no more, so the leakage is the spent level times the shift
+(`docs/theory/gaussian.md`).
 """
 
 from quiltwork.influence.gaussian.gaussian_bound import GaussianBound, SecretLeakage, no_sum

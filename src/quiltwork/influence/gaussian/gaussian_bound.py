@@ -1,4 +1,4 @@
-"""A Gaussian belief seen as calibration sees every belief: the noise it asks for, and why.
+"""The bound of a Gaussian belief: the noise that it needs, and the leakage of what was spent.
 
 Theorem: docs/theory/gaussian.md
 """
@@ -31,22 +31,22 @@ if TYPE_CHECKING:
 
 
 _ROUNDING = 1 + Fraction(1, 2**40)
-"""An account, which rounds every level up, finds no more than was asked for."""
+"""An account rounds every level up; with this factor it stays within the requested epsilon."""
 
 
 class SecretLeakage(Protocol):
-    """What tells, for whatever was spent, what leaks about every secret."""
+    """The leakage about every secret, for any spent levels."""
 
     def worst(self, spent: SumLevels, nodes: range) -> Leak:
-        """The secret among `nodes` about which most leaks."""
+        """The secret among `nodes` with the largest leakage."""
 
     def profile(self, spent: SumLevels, nodes: range) -> tuple[IntArray, IntArray, FloatArray]:
-        """Runs of nodes (first, last) and what leaks about secrets that begin there."""
+        """Runs of nodes (first, last) and the leakage about secrets that begin there."""
 
 
 @dataclass(frozen=True, eq=False)
 class GaussianBound(BeliefBound):
-    """One Gaussian belief about a series of some length, or about rows."""
+    """The bound of one Gaussian belief about a series of some length, or about rows."""
 
     belief: Gaussian
     length: int
@@ -56,7 +56,7 @@ class GaussianBound(BeliefBound):
     swept: ClassVar[bool] = False
 
     def hidden(self, span: Fraction, episode: int) -> SecretLeakage:
-        """Return what is hidden by sums of numbers clipped to a range of this width.
+        """Return the leakage about secrets, for sums of numbers clipped to a range of this width.
 
         Raises:
             UnsupportedError: for episodes of rows in no order, and for too long ones.
@@ -66,21 +66,23 @@ class GaussianBound(BeliefBound):
             return SeriesLeakage(reach_of(self.belief, episode, self.length - 1), episode, ratio)
         if episode > 1 or not isinstance(self.belief, GaussianRows):
             raise UnsupportedError(
-                "episode is a number of time points in a row, and these beliefs are about rows in "
-                "no order; leave it out."
+                "episode is a number of consecutive time points, and these beliefs are about rows "
+                "in no order. Leave episode out."
             )
         return RowsLeakage(self.belief, ratio)
 
     def required_scale(self, problem: CalibrationProblem, epsilon: Fraction) -> WorstSecret:
         """The least noise with which no secret leaks more than epsilon."""
-        found = self._alone(problem)
-        return self._answer(problem, found, Fraction(found.leak) * _ROUNDING / epsilon)
+        leak = self._unit_leak(problem)
+        return self._answer(problem, leak, Fraction(leak.leak) * _ROUNDING / epsilon)
 
     def leakage_of(self, problem: CalibrationProblem, scale: Fraction) -> tuple[float, WorstSecret]:
-        """What noise of this scale leaks about the worst secret, rounded up, and which that is."""
-        found = self._alone(problem)
-        leak = float_up(Fraction(found.leak) / scale) if scale else 0.0
-        return leak, self._answer(problem, found, scale)
+        """The leakage of noise of this scale about the worst secret, rounded up, and that
+        secret.
+        """
+        unit_leak = self._unit_leak(problem)
+        leak = float_up(Fraction(unit_leak.leak) / scale) if scale else 0.0
+        return leak, self._answer(problem, unit_leak, scale)
 
     def scale_profile(self, problem: CalibrationProblem, epsilon: Fraction) -> Profile:
         """The scale that each node needs."""
@@ -90,38 +92,39 @@ class GaussianBound(BeliefBound):
         return runs_of(first, last, leak / float(epsilon) * (1 + 2.0**-50))
 
     def leakage_at(self, charges: Charges, nodes: range, episode: int) -> WorstPoint:
-        """The worst secret among numbers that move together."""
+        """The worst secret among numbers that are correlated."""
         hidden = self.hidden(charges.narrowest or Fraction(1), episode)
-        found = hidden.worst(charges.sum_levels(self.length), nodes)
-        exact = min(Fraction(found.leak), charges.total)
-        return WorstPoint(exact, found.node, found.own, found.before, found.after)
+        worst = hidden.worst(charges.sum_levels(self.length), nodes)
+        exact = min(Fraction(worst.leak), charges.total)
+        return WorstPoint(exact, worst.node, worst.own, worst.before, worst.after)
 
     def profile(self, charges: Charges, nodes: range, episode: int) -> tuple[IntArray, FloatArray]:
-        """Where runs of secrets begin and what each of them leaks at most."""
+        """The first nodes of runs of secrets, and the leakage about each run."""
         hidden = self.hidden(charges.narrowest or Fraction(1), episode)
         first, _, leak = hidden.profile(charges.sum_levels(self.length), nodes)
         return first, leak
 
-    def _alone(self, problem: CalibrationProblem) -> Leak:
-        """What leaks at noise of scale 1."""
+    def _unit_leak(self, problem: CalibrationProblem) -> Leak:
+        """The leakage at noise of scale 1."""
         query = sum_of(problem)
         hidden = self.hidden(query.span, problem.episode)
         return hidden.worst(SumLevels.of(query, self.length), problem.nodes)
 
-    def _answer(self, problem: CalibrationProblem, found: Leak, scale: Fraction) -> WorstSecret:
-        stop = min(found.node + problem.episode - 1, self.length)
-        change = problem.charge.change(found.node, stop)
+    def _answer(self, problem: CalibrationProblem, leak: Leak, scale: Fraction) -> WorstSecret:
+        """The worst secret with its sensitivity and influence."""
+        stop = min(leak.node + problem.episode - 1, self.length)
+        change = problem.charge.change(leak.node, stop)
         per = float(1 / scale) if scale else 0.0
-        added = (found.before + found.after) * per
-        nearby = stop - found.node + 1
-        return WorstSecret(scale, found.node, change, nearby, added, (), found.before * per)
+        influence = (leak.before + leak.after) * per
+        nearby = stop - leak.node + 1
+        return WorstSecret(scale, leak.node, change, nearby, influence, (), leak.before * per)
 
 
 def sum_of(problem: CalibrationProblem) -> Sum:
-    """Return the sum or mean that is asked.
+    """Return the sum or mean of a problem.
 
     Raises:
-        UnsupportedError: for everything else.
+        UnsupportedError: for any other query.
     """
     from quiltwork.queries.numbers import Sum
 
@@ -137,18 +140,17 @@ ASK = (
 
 
 def no_sum(query: Query | None, way_out: str = ASK) -> UnsupportedError:
-    """The refusal of everything but sums and means, with a way out."""
-    asked = "any query" if query is None else f"a {query.kind}"
+    """The refusal of queries other than sums and means, with a remedy."""
+    name = "any query" if query is None else f"a {query.kind}"
     return UnsupportedError(
-        f"Under a Gaussian belief every number moves a little when one does, which {asked} may "
-        "feel at every time point at once; only sums and means of clipped numbers are sure not to. "
-        f"{way_out}"
+        "Under a Gaussian belief all numbers are correlated, and only sums and means of clipped "
+        f"numbers have a bounded leakage; {name} has none. {way_out}"
     )
 
 
 @quilt_families.register
 def _(belief: Gaussian, length: int, reach: int, method: str) -> NoReturn:
     raise UnsupportedError(
-        "Gaussian beliefs have no quilts: every number tells a little about every other. "
-        "calibrate(…, query=queries.mean(lo, hi)) says what noise they ask for."
+        "Gaussian beliefs have no quilts, since every number is correlated with every other. Use "
+        "calibrate(…, query=queries.mean(lo, hi))."
     )

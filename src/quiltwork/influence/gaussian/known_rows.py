@@ -1,8 +1,8 @@
-"""What adversaries learn who also know the numbers of other rows.
+"""Leakage to adversaries who also know the numbers of other rows.
 
-If no partial correlation is negative, knowing more only brings the other rows closer: nobody learns
-more than an adversary who knows none. Otherwise, where no correlation among m rows exceeds a bound
-below 1/(m − 2), what others move is bounded whatever is known.
+If no partial correlation is negative, known rows only bring the other rows closer: an adversary who
+knows none learns most. Otherwise, if no correlation among m rows exceeds a bound below 1/(m − 2),
+the shift of the others is bounded whatever is known.
 
 Theorem: docs/theory/gaussian.md
 """
@@ -25,13 +25,13 @@ _UP = 2.0**-40
 
 @singledispatch
 def known_rows_factor(belief: Gaussian, length: int) -> float:
-    """Return by what the level of a sum of clipped numbers is multiplied, rounded up.
+    """Return the factor on the level of a sum of clipped numbers, rounded up.
 
-    The product is its level against adversaries who know any other rows. What is hidden is a true
+    The product is the level against adversaries who know any other rows. Hidden is a true
     difference of at most the range.
 
     Raises:
-        UnsupportedError: where knowing rows may tell more, and no bound is known.
+        UnsupportedError: if known rows may increase the leakage, and no bound is known.
     """
     raise UnsupportedError(f"{type(belief).__name__} is no Gaussian belief.")
 
@@ -41,9 +41,9 @@ def _(belief: GaussianSeries, length: int) -> float:
     _refuse_within(belief)
     if len(belief.ar) != 1:
         raise UnsupportedError(
-            f"What adversaries learn who know some of the numbers is proved for autoregressions "
-            f"with one coefficient, and {belief!r} is none; calibrate protects against those who "
-            "know none."
+            "Leakage to adversaries who know some of the numbers is proved for autoregressions "
+            f"with one coefficient, and {belief!r} has others. Use calibrate, which protects "
+            "against adversaries who know none."
         )
     leakage = SeriesLeakage(reach_of(belief, 1, length - 1), 1, 1.0)
     return leakage.worst(_level_one(length), range(1, length + 1)).leak
@@ -58,11 +58,12 @@ def _(belief: GaussianRows, length: int) -> float:
 
 
 def bounded_factor(belief: GaussianRows) -> float:
-    """1 + the most, over n known rows, that the others move, where no |correlation| is above ρ.
+    """1 + the largest total shift of the others, over n known rows, where no |correlation| exceeds
+    ρ.
 
-    Each of m − 1 − n moves by at most ρ/(1 − nρ), and by at most √((1 − (n−1)ρ)/((1 − nρ)(1 + ρ))),
-    times the ratio of deviations. Without clipping; numbers clipped to the range also move by at
-    most that, each. Rounded up.
+    Each of m − 1 − n shifts by at most ρ/(1 − nρ), and by at most √((1 − (n−1)ρ)/((1 − nρ)(1 +
+    ρ))), times the ratio of deviations. Without clipping; numbers clipped to the range also shift
+    by at most that, each. Rounded up.
 
     Raises:
         UnsupportedError: unless ρ < 1/(m − 2).
@@ -70,20 +71,20 @@ def bounded_factor(belief: GaussianRows) -> float:
     size, rho = belief.size, belief.largest
     if rho * (size - 2) >= 1:
         raise UnsupportedError(
-            f"Among {size} rows with correlations up to {rho:g}, of any sign, somebody who knows "
-            "some rows may learn without bound about another; the bound needs correlations below "
+            f"Among {size} rows with correlations up to {rho:g}, of any sign, the leakage to an "
+            "adversary who knows some rows is unbounded; the bound needs correlations below "
             f"1/{size - 2}. Clusters(labels) protects whatever the correlations."
         )
     known = np.arange(size - 1)
     regressed = rho / (1 - known * rho)
-    left = np.sqrt((1 - (known - 1) * rho) / ((1 - known * rho) * (1 + rho)))
-    added = (size - 1 - known) * np.minimum(regressed, left)
+    deviation = np.sqrt((1 - (known - 1) * rho) / ((1 - known * rho) * (1 + rho)))
+    shifts = (size - 1 - known) * np.minimum(regressed, deviation)
     spread = float(belief.deviations.max() / belief.deviations.min())
-    return float(1 + added.max(initial=0.0) * spread * (1 + _UP)) * (1 + _UP)
+    return float(1 + shifts.max(initial=0.0) * spread * (1 + _UP)) * (1 + _UP)
 
 
 def _only_positive_partial_correlations(correlation: FloatArray) -> bool:
-    """Whether the inverse has no positive entry off the diagonal; 0 up to rounding counts as 0."""
+    """Whether no partial correlation is negative; 0 up to rounding counts as 0."""
     inverse = np.linalg.inv(correlation)
     error = 64 * len(inverse) * _UNIT * float(np.linalg.norm(inverse, 2))
     return bool((inverse - np.diag(np.diag(inverse)) <= error).all())
@@ -94,8 +95,9 @@ def _level_one(length: int) -> SumLevels:
 
 
 def _refuse_within(belief: Gaussian) -> None:
+    """Refuse a smaller difference than the range."""
     if belief.within is not None:
         raise UnsupportedError(
-            "A Bayesian level is about differences as large as the range of what is asked; leave "
+            "A Bayesian level is about differences as large as the range of the query. Leave "
             "within out of the belief."
         )

@@ -1,11 +1,11 @@
-"""How far a series moves when a stretch of it does: one side of the stretch, distance by distance.
+"""Reach: how far a series shifts when a stretch of it is shifted, distance by distance.
 
-Given a stretch of a stationary series, the mean of what follows d steps later moves linearly with
-it. Numbers are moved as far as possible at corners, where every number of the stretch moves by one
-unit up or down; only the first and last `memory` numbers of a stretch matter to an autoregression.
-Means follow the recursion of the autoregression from exact starting values, in the longest floats
-there are. Beyond the distances kept, a bound on all that is left is proved from the norm of a power
-of the companion matrix.
+Given a stretch of a stationary series, the mean of the number d steps later is linear in it. The
+shift is largest at corners, where every number of the stretch shifts by one unit up or down; only
+the first and last `memory` numbers of a stretch matter to an autoregression. Means follow the
+recursion of the autoregression from exact initial values, in the longest floats of the machine.
+Beyond the stored distances, a bound on the rest is proved from the norm of a power of the companion
+matrix.
 
 Theorem: docs/theory/gaussian.md
 """
@@ -31,7 +31,7 @@ LongArray: TypeAlias = NDArray[np.longdouble]
 
 _MOST_DISTANCES = 1 << 20
 _MOST_FREE = 10
-"""Numbers of a stretch that move freely; there are 2^9 corners then."""
+"""Numbers of a stretch that shift freely, at most; there are 2^9 corners then."""
 _BLOCK = 256
 _NEGLIGIBLE = 2.0**-60
 _UNIT = 2.0**-53
@@ -43,11 +43,11 @@ _UP = 1 + 2.0**-30
 
 @dataclass(frozen=True, eq=False)
 class Reach:
-    """How far numbers after a stretch move, at most, per unit that its numbers move.
+    """The largest shift of numbers after a stretch, per unit shift of its numbers.
 
     Attributes:
         corners: one row per corner, one column per distance 1, 2, …
-        tail: bounds what is added beyond the last distance, and by rounding, over all distances.
+        tail: bounds the sum beyond the last distance, and all rounding errors.
     """
 
     corners: FloatArray
@@ -55,27 +55,27 @@ class Reach:
 
     @property
     def farthest(self) -> FloatArray:
-        """The most of all corners, per distance."""
+        """The largest shift over all corners, per distance."""
         return np.asarray(self.corners.max(axis=0))
 
 
 @lru_cache(maxsize=32)
 def reach_of(belief: GaussianSeries, episode: int, distances: int) -> Reach:
-    """Return the reach of a stretch of `episode` numbers, up to so many distances.
+    """Return the reach of a stretch of `episode` numbers, up to this many distances.
 
     O(2^free·distances), free the smaller of the stretch and the belief's memory; distances end
-    where what is left is negligible, and at 2^20.
+    where the rest is negligible, and at 2^20.
 
     Raises:
-        UnsupportedError: if too many numbers of a stretch move freely.
+        UnsupportedError: if too many numbers of a stretch shift freely.
     """
     memory = len(belief.correlations)
     free = episode if belief.finite else min(episode, memory)
     if free > _MOST_FREE:
         raise UnsupportedError(
-            f"Stretches of {episode} under {belief!r} move in 2^{free} ways, too many to try; "
-            f"protect stretches of up to {_MOST_FREE} time points, or use an autoregression of at "
-            f"most {_MOST_FREE} coefficients."
+            f"Episodes of {episode} time points under {belief!r} have 2^{free} directions, too "
+            f"many to compute. Protect episodes of up to {_MOST_FREE} time points, or use an "
+            f"autoregression of at most {_MOST_FREE} coefficients."
         )
     weights = _weights(belief, free)
     most = min(distances, _MOST_DISTANCES, _MOST_CELLS // len(weights))
@@ -88,18 +88,18 @@ def _weights(belief: GaussianSeries, free: int) -> list[list[Fraction]]:
     """C⁻¹·corner for every corner up to its sign, the last number of the stretch first."""
     covariance = toeplitz((Fraction(1), *belief.correlations, *[Fraction(0)] * free)[:free])
     corners = [(1, *signs) for signs in product((1, -1), repeat=free - 1)]
-    found = [solved(covariance, [Fraction(sign) for sign in corner]) for corner in corners]
-    return [one for one in found if one is not None]
+    weights = [solved(covariance, [Fraction(sign) for sign in corner]) for corner in corners]
+    return [solution for solution in weights if solution is not None]
 
 
 def _finite(belief: GaussianSeries, weights: list[list[Fraction]], most: int) -> FloatArray:
     """Σ_a weight_a·ρ_{d+a}, which ends where correlations do."""
     lags = [*belief.correlations, *[Fraction(0)] * len(weights[0])]
-    moved = [
+    shifts = [
         [sum((w * lags[d + a] for a, w in enumerate(row)), Fraction(0)) for d in range(most)]
         for row in weights
     ]
-    return np.abs(np.array(moved, dtype=np.float64).reshape(len(weights), most)) * (1 + 4 * _UNIT)
+    return np.abs(np.array(shifts, dtype=np.float64).reshape(len(weights), most)) * (1 + 4 * _UNIT)
 
 
 def _recursive(
@@ -115,29 +115,29 @@ def _recursive(
     state = np.array([[_long(one) for one in row] for row in starts]).T  # the latest number first
     response = _responses(belief)
     step = response[-1 : -memory - 1 : -1]
-    spread, shrinks = _decay(response, step)
+    amplification, shrinks = _decay(response, step)
     parts: list[FloatArray] = []
-    kept, tail, heard = 0, np.inf, 0.0
-    while kept < most and tail > _NEGLIGIBLE * heard:
-        part = np.abs(response @ state).astype(np.float64)
+    count, tail, total = 0, np.inf, 0.0
+    while count < most and tail > _NEGLIGIBLE * total:
+        shifts = np.abs(response @ state).astype(np.float64)
         state = step @ state
-        parts.append(part)
-        kept += _BLOCK
-        heard += float(part.max(axis=1).sum())
-        tail = spread * float(np.abs(state).max()) / (1 - shrinks)
-    found = np.concatenate(parts)[:most].T if parts else np.zeros((len(weights), 0))
-    rounding = _error(belief, spread, shrinks, kept) * heard
-    return Reach(found, rounding if distances <= found.shape[1] else rounding + tail * _UP)
+        parts.append(shifts)
+        count += _BLOCK
+        total += float(shifts.max(axis=1).sum())
+        tail = amplification * float(np.abs(state).max()) / (1 - shrinks)
+    corners = np.concatenate(parts)[:most].T if parts else np.zeros((len(weights), 0))
+    rounding = _error(belief, amplification, shrinks, count) * total
+    return Reach(corners, rounding if distances <= corners.shape[1] else rounding + tail * _UP)
 
 
 def _long(number: Fraction) -> np.longdouble:
-    """The nearest of the longest floats that the machine has."""
+    """The nearest long double."""
     with localcontext(prec=40):
         return np.longdouble(str(Decimal(number.numerator) / Decimal(number.denominator)))
 
 
 def _responses(belief: GaussianSeries) -> LongArray:
-    """Row d: the next-but-(d−1)th mean as a function of the last `memory` numbers, latest first."""
+    """Row d: the mean d steps ahead as a function of the last `memory` numbers, latest first."""
     memory = len(belief.ar)
     coefficients = np.array([_long(one) for one in belief.ar])
     rows = [np.eye(memory, dtype=np.longdouble)[j] for j in reversed(range(memory))]
@@ -159,18 +159,18 @@ def _decay(response: LongArray, step: LongArray) -> tuple[float, float]:
             return spread, shrinks
         spread, power = spread * (1 + shrinks), power @ power
     raise UnsupportedError(
-        "This series forgets so slowly that no bound on what it tells was found; use coefficients "
-        "farther from those of a series that never forgets."
+        "This series forgets too slowly for a bound on its leakage. Use coefficients farther from "
+        "those of a series that never forgets."
     )
 
 
-def _error(belief: GaussianSeries, spread: float, shrinks: float, kept: int) -> float:
-    """Bound the error of sums of the recursion, relative to them.
+def _error(belief: GaussianSeries, spread: float, shrinks: float, count: int) -> float:
+    """Bound the relative error of sums of the recursion.
 
-    Every rounding is passed on by the responses, and again by the steps made of them; powers of a
-    single coefficient only lose a rounding each.
+    Every rounding error is propagated by the responses, and again by the steps made of them; powers
+    of a single coefficient only lose a rounding each.
     """
     memory = len(belief.ar)
     size = 1 + float(sum(abs(one) for one in belief.ar))
-    passed = (1 + spread / (1 - shrinks)) ** 2 if memory > 1 else 1.0
-    return _LONG_UNIT * (4 * (memory + 2) * size * passed + 2 * kept) + 4 * _UNIT
+    growth = (1 + spread / (1 - shrinks)) ** 2 if memory > 1 else 1.0
+    return _LONG_UNIT * (4 * (memory + 2) * size * growth + 2 * count) + 4 * _UNIT

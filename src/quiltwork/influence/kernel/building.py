@@ -1,7 +1,7 @@
-"""How the C files of the kernel become a library: which compiler, which flags, which name.
+"""Building the C library of the kernel: compilers, flags, and file names.
 
-Imports nothing but the standard library, since the build of the package reads it before the package
-is there. The library carries a digest of its sources, and its file the platform.
+Imports only the standard library, since the build of the package reads it before the package is
+installed. The library carries a digest of its sources, and its file name the platform.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ FLAGS = ("-std=c11", "-O3", "-ffp-contract=off", "-fno-fast-math", "-fno-math-er
 """No fused operations and nothing reordered, so that digits are the same on every machine."""
 LIBRARIES = {"linux": ("-lm",)}
 ZIG_FLAGS = ("-s", "-mcpu=baseline")
-"""No names of this machine's folders, and no instructions that another machine may lack: without a
-target Zig compiles for the processor that it runs on, and containers move."""
+"""No paths of this machine, and no instructions that another machine may lack: without a target Zig
+compiles for the processor that it runs on, and containers move between machines."""
 NO_COMPILER = (
-    "quiltwork has a small C program to compile, and found no compiler (CC, cc, gcc, clang). "
+    "quiltwork needs to compile a small C program, and found no compiler (CC, cc, gcc, clang). "
     "Install one (Debian, Ubuntu: apt install gcc libc6-dev; macOS: xcode-select --install), or "
-    "the package that brings one, of about 100 MB: pip install ziglang"
+    "the package ziglang, which contains one and takes about 100 MB: pip install ziglang"
 )
 
 
 class BuildError(RuntimeError):
-    """The kernel cannot be compiled: no compiler, or one that refuses."""
+    """The kernel cannot be compiled: there is no compiler, or it fails."""
 
 
 @dataclass(frozen=True)
 class Target:
-    """A platform that wheels are made for from any machine.
+    """A platform for which wheels are cross-compiled.
 
     Attributes:
-        triple: what Zig calls it.
-        platform: what the library's file calls it.
-        tag: what the wheel's file calls it.
+        triple: its name for Zig.
+        platform: its name in the library's file name.
+        tag: its name in the wheel's file name.
     """
 
     triple: str
@@ -64,20 +64,20 @@ TARGETS = (
 
 
 def sources(folder: Path = FOLDER) -> list[Path]:
-    """The C files and headers, by name."""
+    """The C files and headers, sorted by name."""
     return sorted(path for path in folder.iterdir() if path.suffix in (".c", ".h"))
 
 
 def digest(folder: Path = FOLDER) -> str:
-    """What tells one kernel from another: its sources, and the flags they are compiled with."""
+    """The digest of the sources and compiler flags, which identifies a kernel."""
     parts = [" ".join(FLAGS).encode()]
-    for path in sources(folder):  # a checkout on Windows may have other ends of lines
+    for path in sources(folder):  # a checkout on Windows may have other line endings
         parts += [path.name.encode(), path.read_bytes().replace(b"\r\n", b"\n")]
     return sha256(b"\0".join(parts)).hexdigest()
 
 
 def this_platform() -> str:
-    """The platform of this interpreter: its system, its C library if that is musl, its machine."""
+    """The platform of this interpreter: operating system, C library if it is musl, processor."""
     if sys.platform == "win32":
         machine = "arm64" if "arm64" in EXTENSION_SUFFIXES[0] else "x86_64"
     else:
@@ -87,17 +87,17 @@ def this_platform() -> str:
 
 
 def library_name(platform: str) -> str:
-    """The name of the library's file.
+    """The file name of the library.
 
-    Not `.so`: whatever ends like that is a module of Python to `pkgutil` and to tools that list a
-    package's modules, and this one cannot be imported.
+    Not `.so`: `pkgutil` and other tools would take it for a Python module, and it cannot be
+    imported.
     """
     suffix = ".dll" if platform.startswith("win32") else ".native"
     return f"kernel-{platform}{suffix}"
 
 
 def compilers() -> list[list[str]]:
-    """The commands that may compile here, the machine's before Zig's."""
+    """The available compiler commands, the machine's own before Zig's."""
     if named := os.environ.get("CC"):
         return [shlex.split(named)]
     found = [[path] for name in ("cc", "gcc", "clang") if (path := shutil.which(name))]
@@ -105,17 +105,17 @@ def compilers() -> list[list[str]]:
 
 
 def zig() -> list[str]:
-    """The compiler of the package `ziglang`."""
+    """The command of the compiler in the package `ziglang`."""
     return [sys.executable, "-m", "ziglang", "cc", *ZIG_FLAGS]
 
 
 def build(folder: Path = FOLDER, target: Target | None = None, into: Path | None = None) -> Path:
-    """Compile the library for this machine, or for another, and return its path.
+    """Compile the library for this machine, or for a target, and return its path.
 
-    The file appears at once and whole, so that processes may build at the same time.
+    The file is replaced atomically, so that processes may build at the same time.
 
     Raises:
-        BuildError: if there is no compiler that can do it.
+        BuildError: if no compiler succeeds.
     """
     platform = this_platform() if target is None else target.platform
     commands = compilers() if target is None else [[*zig(), "-target", target.triple]]
@@ -123,37 +123,37 @@ def build(folder: Path = FOLDER, target: Target | None = None, into: Path | None
         raise BuildError(NO_COMPILER)
     path = (into or folder) / library_name(platform)
     refusals = []
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".kernel-") as room:
-        made = Path(room) / path.name
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".kernel-") as scratch:
+        built = Path(scratch) / path.name
         for command in commands:
-            refusal = _compile(command, folder, made, platform)
+            refusal = _compile(command, folder, built, platform)
             if refusal is None:
-                os.replace(made, path)
+                os.replace(built, path)
                 return path
             refusals.append(refusal)
     raise BuildError("The kernel of quiltwork does not compile:\n" + "\n".join(refusals))
 
 
 def _compile(command: list[str], folder: Path, path: Path, platform: str) -> str | None:
-    """Run one compiler; what it says if it refuses."""
+    """Run one compiler; return its error message, or None on success."""
     flags = [*FLAGS, "-shared", "-fvisibility=hidden", f'-DKERNEL_DIGEST="{digest(folder)}"']
     if not platform.startswith("win32"):
         flags += ["-fPIC"]
     files = [str(file) for file in sources(folder) if file.suffix == ".c"]
     line = [*command, *flags, *files, "-o", str(path), *LIBRARIES.get(platform[:5], ())]
     try:
-        done = subprocess.run(line, capture_output=True, text=True, check=False)  # noqa: S603
+        process = subprocess.run(line, capture_output=True, text=True, check=False)  # noqa: S603
     except OSError as error:
         return f"{command[0]}: {error}"
-    if done.returncode == 0 and path.exists():
+    if process.returncode == 0 and path.exists():
         return None
-    return f"{shlex.join(command)}: {done.stderr.strip() or f'exit code {done.returncode}'}"
+    return f"{shlex.join(command)}: {process.stderr.strip() or f'exit code {process.returncode}'}"
 
 
 def main() -> None:
-    """Compile the library for this machine unless the one that is there is of these sources.
+    """Compile the library for this machine unless it is up to date.
 
-    With --compiler only look whether a compiler is there; with --tags list those of all wheels.
+    With --compiler only check for a compiler; with --tags list the tags of all wheels.
     """
     if "--compiler" in sys.argv:
         sys.exit(not compilers())

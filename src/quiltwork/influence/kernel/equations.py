@@ -1,7 +1,7 @@
-"""Linear equations whose digits do not depend on the machine's linear algebra.
+"""Linear equations whose digits do not depend on the machine's linear algebra library.
 
 Small systems by elimination in the kernel; large sparse ones by iteration, whose scalar products
-NumPy sums itself, in an order of its own, and not a library for this machine.
+NumPy sums itself, in its own fixed order.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.influence.kernel.library import MOST_WORK, address, in_parts, loaded
+from quiltwork.influence.kernel.library import MOST_WORK, address, call_until_done, loaded
 
 FloatArray: TypeAlias = NDArray[np.float64]
 _CLOSE, _TINY = 1e-10, 1e-14
 
 
 def solve_linear(matrix: FloatArray, right: FloatArray) -> FloatArray:
-    """The x with matrix @ x = right, for one or several columns; not finite if it is singular.
+    """The solution x of matrix @ x = right, for one or several columns; not finite if singular.
 
     >>> solve_linear(np.array([[2.0, 1.0], [1.0, 3.0]]), np.array([3.0, 5.0]))
     array([0.8, 1.4])
@@ -33,43 +33,43 @@ def solve_linear(matrix: FloatArray, right: FloatArray) -> FloatArray:
     columns, at, compiled = result.size // size if size else 0, ctypes.c_int64(0), _solve_linear()
     where = address(work), address(result), ctypes.byref(at)
     with np.errstate(all="ignore"):
-        in_parts(lambda: int(compiled(size, columns, *where, MOST_WORK)))
+        call_until_done(lambda: int(compiled(size, columns, *where, MOST_WORK)))
     return result
 
 
 def iterate(matrix: Any, right: FloatArray, most: int) -> FloatArray | None:
-    """The x with x − matrix @ x = right, of a sparse matrix, by BiCGSTAB; None where it fails.
+    """The solution x of x − matrix @ x = right for a sparse matrix, by BiCGSTAB; None if it fails.
 
-    After H. A. van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992) 631–644. Cost: two products
-    with the matrix in each of at most so many turns.
+    After H. A. van der Vorst, SIAM J. Sci. Stat. Comput. 13 (1992) 631–644. Cost: two products with
+    the matrix per iteration, at most `most` iterations.
     """
     x = np.zeros_like(right)
-    rest, shadow = right.copy(), right.copy()
+    residual, shadow = right.copy(), right.copy()
     direction = image = np.zeros_like(right)
     rho = alpha = omega = 1.0
-    enough = max(_CLOSE * _norm(right), _TINY)
+    tolerance = max(_CLOSE * _norm(right), _TINY)
     with np.errstate(all="ignore"):
         for _ in range(most):
-            if _norm(rest) <= enough:
+            if _norm(residual) <= tolerance:
                 return x
-            rho, before = float((shadow * rest).sum()), rho
+            rho, last_rho = float((shadow * residual).sum()), rho
             if omega == 0:
                 return None
-            direction = rest + rho / before * (alpha / omega) * (direction - omega * image)
+            direction = residual + rho / last_rho * (alpha / omega) * (direction - omega * image)
             image = direction - matrix @ direction
             overlap = float((shadow * image).sum())
             if rho == 0 or overlap == 0:
                 return None
             alpha = rho / overlap
-            half = rest - alpha * image
-            turned = half - matrix @ half
-            length = float((turned * turned).sum())
-            omega = float((turned * half).sum()) / length if length else 0.0
+            half = residual - alpha * image
+            image_of_half = half - matrix @ half
+            length = float((image_of_half * image_of_half).sum())
+            omega = float((image_of_half * half).sum()) / length if length else 0.0
             x = x + alpha * direction + omega * half
-            rest = half - omega * turned
+            residual = half - omega * image_of_half
             if not np.isfinite(x).all():
                 return None
-    return x if _norm(rest) <= enough else None
+    return x if _norm(residual) <= tolerance else None
 
 
 def _norm(vector: FloatArray) -> float:

@@ -1,4 +1,5 @@
-"""Products and powers of matrices whose digits do not depend on the machine's linear algebra.
+"""Products and powers of matrices whose digits do not depend on the machine's linear algebra
+library.
 
 Every entry is summed in the order of the inner index. Cost: O(rows · inner · columns) for a pair.
 """
@@ -19,7 +20,7 @@ FloatArray: TypeAlias = NDArray[np.float64]
 
 
 def product(left: FloatArray, right: FloatArray) -> FloatArray:
-    """left @ right for matrices or stacks of them; a vector on the left is one row.
+    """The product left @ right of matrices or stacks of them; a vector on the left is one row.
 
     >>> product(np.array([0.5, 0.5]), np.array([[0.9, 0.1], [0.4, 0.6]]))
     array([0.65, 0.35])
@@ -30,16 +31,16 @@ def product(left: FloatArray, right: FloatArray) -> FloatArray:
     rows, inner, columns = left.shape[-2], left.shape[-1], right.shape[-1]
     if right.shape[-2] != inner:
         raise ValueError(f"Matrices of {left.shape} and {right.shape} have no product.")
-    one = _stacked(left, (*stack, rows, inner))
-    other = _stacked(right, (*stack, inner, columns))
+    left_stack = _stacked(left, (*stack, rows, inner))
+    right_stack = _stacked(right, (*stack, inner, columns))
     result = np.empty((*stack, rows, columns))
-    count = len(one)
+    count = len(left_stack)
     at_once = max(1, MOST_WORK // max(1, rows * inner * columns))
-    places = [address(array) for array in (one, other, result)]
+    addresses = [address(array) for array in (left_stack, right_stack, result)]
     sizes = rows * inner, inner * columns, rows * columns
     multiply = _product()
     for first in range(0, count, at_once):
-        pointers = [p + 8 * first * size for p, size in zip(places, sizes, strict=True)]
+        pointers = [p + 8 * first * size for p, size in zip(addresses, sizes, strict=True)]
         status = multiply(min(at_once, count - first), rows, inner, columns, *pointers)
         if status < 0:
             raise KernelError(f"A product of {left.shape} and {right.shape} is refused.")

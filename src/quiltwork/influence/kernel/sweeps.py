@@ -1,4 +1,4 @@
-"""Stretches of nodes swept by the kernel; what is swept, and why, says `sweep.step`."""
+"""Stretches of nodes swept by the kernel, for `sweep.step`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.influence.kernel.library import MOST_WORK, address, in_parts, loaded, room
+from quiltwork.influence.kernel.library import (
+    MOST_WORK,
+    address,
+    call_until_done,
+    loaded,
+    workspace,
+)
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -32,7 +38,7 @@ _TWO = {"p": np.float64, "q": np.float64, "start": np.float64, "levels": np.floa
 
 
 class _Place(ctypes.Structure):
-    """`struct place` of sweep.c: where a sweep goes on."""
+    """`struct place` of sweep.c: the position at which a sweep continues."""
 
     _fields_ = [(name, ctypes.c_int64) for name in ("step", "span", "pair")]
 
@@ -75,14 +81,14 @@ def sweep(
     Args:
         above: (blocks, pairs, k) rows p, not negative; from any start their square roots.
         below: the rows q.
-        span: how many nodes each span takes, ascending.
-        margins: what each adds to a bound.
+        span: the number of nodes of each span, ascending.
+        margins: the rounding margin of each span.
         pairs: the states x and y of each pair.
-        distinguishable: (k, k) whether a release moves between two states.
+        distinguishable: (k, k) whether a release can differ between two states.
         start: (n, k, k) the bounds at the first nodes.
         levels: (nodes,) of every node.
-        possible: (nodes, k) the states of every node.
-        block: (spans, nodes) which rows lead to every node.
+        possible: (nodes, k) the possible states of every node.
+        block: (spans, nodes) the index of the rows that lead to every node.
         to_left: whether the rows are those of the left side.
         any_start: whether columns are weighted in any way.
     """
@@ -110,16 +116,16 @@ def sweep(
     given_to = _Stretch(*whole, int(to_left), int(any_start), *addresses)
     compiled = _sweep()
     needed = int(loaded().sweep_room(size, int(arrays["span"][-1]), spans * count))
-    space, at = room(needed), _Place()
+    space, at = workspace(needed), _Place()
     where = ctypes.byref(given_to), ctypes.sizeof(given_to), address(space), needed
-    in_parts(lambda: int(compiled(*where, ctypes.byref(at), MOST_WORK)))
+    call_until_done(lambda: int(compiled(*where, ctypes.byref(at), MOST_WORK)))
     return result
 
 
 def sweep_two(rows: FloatArray, start: FloatArray, levels: FloatArray) -> FloatArray:
-    """The same for two states whose steps are all likely; `rows` are p and q.
+    """The same for two states whose moves are all likely; `rows` are p and q.
 
-    `start`, `levels` and what is returned are exponentials.
+    `start`, `levels` and the result are exponentials.
     """
     arrays = _arrays(_TWO, *rows, start, levels)
     _check(arrays, {"p": (2,), "q": (2,), "start": (2, 2), "levels": (len(levels),)})
@@ -128,12 +134,12 @@ def sweep_two(rows: FloatArray, start: FloatArray, levels: FloatArray) -> FloatA
     given_to = _TwoStates(len(levels) - 1, *places)
     compiled, at = _sweep_two(), ctypes.c_int64(0)
     where = ctypes.byref(given_to), ctypes.sizeof(given_to), ctypes.byref(at)
-    in_parts(lambda: int(compiled(*where, MOST_WORK)))
+    call_until_done(lambda: int(compiled(*where, MOST_WORK)))
     return result
 
 
 def _arrays(kinds: dict[str, Any], *given: np.ndarray) -> dict[str, np.ndarray]:
-    """The arrays of the kinds that the kernel reads, by the names of their places."""
+    """The arrays in the types that the kernel reads, by name."""
     named = zip(kinds.items(), given, strict=True)
     return {name: np.ascontiguousarray(array, dtype=kind) for (name, kind), array in named}
 

@@ -1,4 +1,4 @@
-"""Trade-off curves in the kernel: composed, carried one step along a chain, added up at a node.
+"""Trade-off curves in the kernel: composed, carried one step along a chain, summed at a node.
 
 A curve is an array of upper bounds of H_γ on a grid γ_0 = 1 < γ_1 < …; curves of all ordered pairs
 of k states have the shape (k, k, points). Cost: O(points) for a composition, O(k⁴·points) at most
@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.influence.kernel.library import KernelError, address, loaded, room
+from quiltwork.influence.kernel.library import KernelError, address, loaded, workspace
 
 FloatArray: TypeAlias = NDArray[np.float64]
 Marks: TypeAlias = NDArray[np.uint8]
@@ -23,15 +23,15 @@ MOST_STATES = 64
 _ROWS_MARGIN = 2.0**-50
 
 
-class Bench:
-    """The grid and the room that calls for k states share."""
+class CurveKernel:
+    """Operations on curves on one grid for k states, with a shared workspace."""
 
     def __init__(self, size: int, gamma: FloatArray) -> None:
         self.size, self.points = size, len(gamma)
         self.gamma = np.ascontiguousarray(gamma, dtype=np.float64)
         if self.points < 2 or self.gamma[0] != 1 or not (np.diff(self.gamma) > 0).all():
             raise ValueError("A grid of trade-offs rises from 1.")
-        self._room = room(_library().tradeoff_room(size, self.points))
+        self._workspace = workspace(_library().tradeoff_room(size, self.points))
         self._useful = np.ones(size**3, dtype=np.uint8)
 
     def step(
@@ -44,10 +44,10 @@ class Bench:
         margin: float = 0.0,
         every: bool = True,
     ) -> FloatArray:
-        """What a kernel with rows p(x, ·), known to a relative margin, makes of level∘curves.
+        """The curves of level∘curves after a kernel with rows p(x, ·), known to a relative margin.
 
-        Pairs with states that are not possible get no bound. Without `every` only the reference
-        states that lowered a value in the last step are tried.
+        Pairs with impossible states get no bound. Without `every` only the reference states that
+        lowered a value in the last step are tried.
         """
         result = np.zeros((self.size, self.size, self.points))
         between, can = self._marks(apart, 2), self._marks(possible, 1)
@@ -57,7 +57,7 @@ class Bench:
                 *(self.size, self.points, address(self.gamma), address(between)),
                 *(address(one), address(rows), address(can), margin + _ROWS_MARGIN),
                 *(int(every), address(self._useful), address(r), address(result)),
-                address(self._room),
+                address(self._workspace),
             )
         )
         return result
@@ -69,7 +69,7 @@ class Bench:
         _done(
             _library().tradeoff_spread_step(
                 *(self.points, address(self.gamma), *map(address, given)),
-                *(address(result), address(self._room)),
+                *(address(result), address(self._workspace)),
             )
         )
         return result
@@ -82,14 +82,14 @@ class Bench:
         apart: Marks,
         asked: Marks,
     ) -> FloatArray:
-        """The largest curve over the pairs asked for, each the least over orders of composition."""
+        """The largest curve over the given pairs, each the least over orders of composition."""
         result = np.zeros(self.points)
         between, pairs = self._marks(apart, 2), self._marks(asked, 2)
         one, r, l_ = self._curve(level), self._curves(right), self._curves(left)
         _done(
             _library().tradeoff_leak(
                 *(self.size, self.points, address(self.gamma), address(between), address(pairs)),
-                *(address(one), address(r), address(l_), address(result), address(self._room)),
+                *(address(one), address(r), address(l_), address(result), address(self._workspace)),
             )
         )
         return result
@@ -101,7 +101,7 @@ class Bench:
         _done(
             _library().tradeoff_compose(
                 *(self.points, address(self.gamma), *map(address, given)),
-                *(address(result), address(self._room)),
+                *(address(result), address(self._workspace)),
             )
         )
         return result

@@ -1,6 +1,6 @@
 """Influence in networks: quilts as separators of the moral graph, influence by elimination.
 
-Importing this room registers `Network` with `quilt_families`, `max_influence` and `sweep_of`.
+Importing this package registers `Network` with `quilt_families`, `max_influence` and `sweep_of`.
 """
 
 from quiltwork.influence.network.exact_networks import conditional_influence

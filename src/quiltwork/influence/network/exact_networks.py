@@ -1,8 +1,8 @@
-"""Exact influence in a network, from tables that variable elimination leaves.
+"""Exact influence in a network, from the tables of variable elimination.
 
-The tables around node i alone decide the ratios of P(x_Q, x_i) between two values of X_i; what is
-remote adds which x_Q are possible, and the marginal of X_i the rest. Log-ratios are rounded up by
-what the roundings of an entry may have taken away.
+The tables around node i alone determine the ratios of P(x_Q, x_i) between two values of X_i; the
+remote part determines which x_Q are possible, and the marginal of X_i the rest. Log-ratios are
+rounded up by the rounding error of an entry.
 
 Theorem: docs/theory/networks.md
 """
@@ -31,10 +31,11 @@ _SEARCH_ENTRIES = 1 << 14
 def conditional_influence(
     network: Network, node: int, quilt: Sequence[int], given: Sequence[int] = ()
 ) -> float:
-    """Return I(X_Q ⇝ X_i | X_L), rounded up: what Q betrays about node i to who knows L.
+    """Return I(X_Q ⇝ X_i | X_L), rounded up: the influence of Q on node i for an adversary who
+    knows L.
 
-    That is max log P(x_Q | x_i, x_L)/P(x_Q | x_i', x_L) over possible values, by elimination; the
-    nodes are 1-based. Its cost is that of the largest table.
+    That is max log P(x_Q | x_i, x_L)/P(x_Q | x_i', x_L) over possible values, by elimination; nodes
+    are 1-based. Its cost is that of the largest table.
 
     Theorem: docs/theory/networks.md
 
@@ -42,20 +43,24 @@ def conditional_influence(
         InvalidInputError: for nodes that do not exist or are named twice.
         UnsupportedError: if a table of more than 2^22 entries would be needed.
     """
-    named = [integer(one, "A node", 1) for one in (node, *quilt, *given)]
-    for one in named:
-        if one > network.length:
-            raise InvalidInputError(f"A node is {one}, but there are only {network.length} nodes.")
-    if len(set(named)) < len(named):
+    nodes = [integer(number, "A node", 1) for number in (node, *quilt, *given)]
+    for number in nodes:
+        if number > network.length:
+            raise InvalidInputError(
+                f"A node is {number}, but there are only {network.length} nodes."
+            )
+    if len(set(nodes)) < len(nodes):
         raise InvalidInputError(
-            "The node, its quilt and what is known must be different nodes; one is named twice."
+            "The node, its quilt and the known nodes must all differ, and one is named twice."
         )
-    places = [one - 1 for one in named]
+    places = [number - 1 for number in nodes]
     return influence_given(network.joint(places), len(quilt))
 
 
 def influence_given(joint: Weights, quilt: int) -> float:
-    """Return the largest influence in P(x_i, x_Q, x_L), `quilt` axes after the first being Q."""
+    """Return the largest influence in P(x_i, x_Q, x_L), where `quilt` axes after the
+    first are Q.
+    """
     values, support = by_known(joint, quilt)
     if values.shape[2] == 1:
         return 0.0
@@ -65,7 +70,7 @@ def influence_given(joint: Weights, quilt: int) -> float:
         total = row_ratios(values, support) + (logs[:, np.newaxis, :] - logs[:, :, np.newaxis])
     total = between_possible(total, possible)
     margin = 8 * (joint.roundings + values.shape[2]) * _UNIT
-    return raised(float(total.max(initial=0.0)), margin + _LOG_ERROR * _size(logs))
+    return rounded_up(float(total.max(initial=0.0)), margin + _LOG_ERROR * _size(logs))
 
 
 def by_known(table: Weights, free: int) -> tuple[FloatArray, BoolArray]:
@@ -85,21 +90,22 @@ def between_possible(ratios: FloatArray, possible: BoolArray) -> FloatArray:
 
 
 def _size(logs: FloatArray) -> float:
+    """The largest finite logarithm, in absolute value."""
     finite = logs[np.isfinite(logs)]
     return float(np.abs(finite).max(initial=0.0))
 
 
-def raised(value: float, margin: float) -> float:
-    """Round up by a margin; no influence at all stays 0 where it is known to be."""
+def rounded_up(value: float, margin: float) -> float:
+    """Round up by a margin."""
     return value * (1 + _LOG_ERROR) + margin
 
 
 def around(network: Network, quilt: Quilt) -> Weights:
-    """Return the table over (node, separator) that the factors around the node make up.
+    """Return the table over (node, separator) from the factors around the node.
 
     Raises:
         UnsupportedError: if a table of more than 2^14 entries would be needed (2^22 for the
-            blanket): there are many quilts to look at.
+            blanket): there are many quilts to compute.
     """
     tables = [
         one
@@ -128,11 +134,11 @@ def blanket_bound(network: Network, node: int) -> float:
     at most the sum of their ranges: for blankets too large for one table.
     """
     total = np.zeros((network.sizes[node], network.sizes[node]))
-    for one in network.tables:
-        if node in one.scope:
-            moved = one.over([node, *(other for other in one.scope if other != node)])
-            rows = moved.values.reshape(1, network.sizes[node], -1)
-            ratios = row_ratios(rows, moved.support().reshape(rows.shape))[0]
+    for table in network.tables:
+        if node in table.scope:
+            ordered = table.over([node, *(other for other in table.scope if other != node)])
+            rows = ordered.values.reshape(1, network.sizes[node], -1)
+            ratios = row_ratios(rows, ordered.support().reshape(rows.shape))[0]
             np.fill_diagonal(ratios, 0.0)
             total += ratios + ratios.T
     return float(total.max()) * (1 + 2.0**-48) + 2.0**-48

@@ -1,8 +1,8 @@
-"""Networks answer `quilt_families`: for each node its quilts, nearby sets and influences.
+"""Quilt families of networks: for each node its quilts, nearby sets and influences.
 
-"exact" computes every influence by elimination and is refused where that needs too large a table.
+"exact" computes every influence by elimination, and is refused if that needs too large a table.
 "approx" needs only the tables around a node, for networks of any width: marginals are replaced by
-their worst, which gives the projective influence.
+their worst case, which gives the projective influence.
 
 Theorem: docs/theory/networks.md
 """
@@ -22,7 +22,7 @@ from quiltwork.influence.network.exact_networks import (
     blanket_bound,
     influence_given,
     quilt_ratios,
-    raised,
+    rounded_up,
 )
 from quiltwork.influence.network.separators import Quilt, quilts_of
 from quiltwork.influence.quilts.chains import baseline
@@ -33,7 +33,7 @@ from quiltwork.influence.ratios import BoolArray, log_ratios
 from quiltwork.wording import argument
 
 _FEW_NODES = 12
-"""Up to here every quilt of a network with impossible values is computed from the full joint."""
+"""Up to this size, quilts of networks with impossible values are computed from the full joint."""
 
 
 @quilt_families.register
@@ -44,9 +44,8 @@ def _(
         return baseline(belief.length, method)
     if method in ("spectral", "contraction"):
         raise UnsupportedError(
-            f"{argument('method', method)} is about Markov chains, and this belief is a network; "
-            "use 'exact' "
-            "or 'approx'."
+            f"{argument('method', method)} needs a Markov chain, and this belief is a network; "
+            "use 'exact' or 'approx'."
         )
     return iter(network_families(belief, method))
 
@@ -58,10 +57,10 @@ def _(belief: Network) -> InfluenceMethod:
 
 @cached_by_owner
 def network_families(network: Network, method: str) -> list[ListedFamily]:
-    """Return one family per node, kept as long as the network.
+    """Return one family per node, cached as long as the network exists.
 
     Raises:
-        UnsupportedError: for "exact" where elimination needs a table of more than 2^22 entries.
+        UnsupportedError: for "exact" if elimination needs a table of more than 2^22 entries.
     """
     if method == "exact":
         _refuse_wide(network)
@@ -71,6 +70,7 @@ def network_families(network: Network, method: str) -> list[ListedFamily]:
 
 
 def _refuse_wide(network: Network) -> None:
+    """Refuse exact influence if elimination needs too large a table."""
     if network.largest_table > MOST_ENTRIES:
         raise UnsupportedError(
             f"Exact influence in this network needs tables of {network.largest_table:,} entries "
@@ -89,18 +89,21 @@ def _possible_states(network: Network) -> list[BoolArray]:
 def _exact_family(
     network: Network, node: int, possible: Sequence[BoolArray] | None
 ) -> ListedFamily:
+    """The family of a node with exact influences."""
     assert possible is not None  # noqa: S101  (only called then)
     if possible[node].sum() == 1:
         return ListedFamily.known(range(node + 1, node + 2))
-    known = frozenset(i for i, states in enumerate(possible) if states.sum() == 1)
+    deterministic = frozenset(i for i, states in enumerate(possible) if states.sum() == 1)
     quilts = quilts_of(network, node)
     if network.positive or network.length > _FEW_NODES:
-        bounded = _local_influences(network, quilts, possible[node])
+        influences = _local_influences(network, quilts, possible[node])
         if not network.positive:
-            bounded = [(one, _from_joint(network, one)) for one, _ in _undominated(bounded)]
+            influences = [
+                (quilt, _from_joint(network, quilt)) for quilt, _ in _undominated(influences)
+            ]
     else:
-        bounded = [(one, _from_joint(network, one)) for one in quilts]
-    return set_family(node, _undominated(bounded), known)
+        influences = [(quilt, _from_joint(network, quilt)) for quilt in quilts]
+    return set_family(node, _undominated(influences), deterministic)
 
 
 def _local_influences(
@@ -111,23 +114,26 @@ def _local_influences(
     joint = network.joint([node])
     law = joint.values[states]
     tilt = log_ratios(law, law, np.ones(len(law), dtype=np.bool_))
-    found = []
-    for one in quilts:
-        if not one.separator:
-            found.append((one, 0.0))
+    influences = []
+    for quilt in quilts:
+        if not quilt.separator:
+            influences.append((quilt, 0.0))
             continue
         try:
-            ratios, margin = quilt_ratios(around(network, one), states)
+            ratios, margin = quilt_ratios(around(network, quilt), states)
         except UnsupportedError:
             continue
         total = ratios + tilt
         np.fill_diagonal(total, 0.0)
         largest = max(0.0, float(total.max()))
-        found.append((one, raised(largest, margin + 8 * joint.roundings * 2.0**-52)))
-    return found
+        influences.append((quilt, rounded_up(largest, margin + 8 * joint.roundings * 2.0**-52)))
+    return influences
 
 
 def _from_joint(network: Network, quilt: Quilt) -> float:
+    """The influence of a quilt from the joint law of the node and the separator; inf if
+    too large.
+    """
     if not quilt.separator:
         return 0.0
     try:
@@ -140,43 +146,43 @@ def _from_joint(network: Network, quilt: Quilt) -> float:
 def _approx_family(
     network: Network, node: int, possible: Sequence[BoolArray] | None
 ) -> ListedFamily:
-    """Projective influences, which hold for any marginals and whatever lies beyond the quilt."""
+    """The family of a node with projective influences, for any marginals and remote part."""
     states = np.ones(network.sizes[node], dtype=np.bool_)
     if len(states) == 1:
         return ListedFamily.known(range(node + 1, node + 2))
-    found = []
-    for one in quilts_of(network, node):
-        if not one.separator:
-            found.append((one, 0.0))
+    influences = []
+    for quilt in quilts_of(network, node):
+        if not quilt.separator:
+            influences.append((quilt, 0.0))
             continue
         try:
-            ratios, margin = quilt_ratios(around(network, one), states)
+            ratios, margin = quilt_ratios(around(network, quilt), states)
         except UnsupportedError:
-            if len(one.nearby) == 1:
-                found.append((one, blanket_bound(network, node)))
+            if len(quilt.nearby) == 1:
+                influences.append((quilt, blanket_bound(network, node)))
             continue
-        found.append((one, raised(float((ratios + ratios.T).max()), 2 * margin)))
-    return set_family(node, _undominated(found), frozenset())
+        influences.append((quilt, rounded_up(float((ratios + ratios.T).max()), 2 * margin)))
+    return set_family(node, _undominated(influences), frozenset())
 
 
-def _undominated(found: Sequence[tuple[Quilt, float]]) -> list[tuple[Quilt, float]]:
-    """Keep a quilt only if it betrays less than every one with no more nearby nodes."""
-    kept: list[tuple[Quilt, float]] = []
+def _undominated(influences: Sequence[tuple[Quilt, float]]) -> list[tuple[Quilt, float]]:
+    """Keep a quilt only if its influence is below that of every quilt with no more nearby nodes."""
+    frontier: list[tuple[Quilt, float]] = []
     least = float("inf")
-    for one, influence in sorted(found, key=lambda pair: (len(pair[0].nearby), pair[1])):
+    for quilt, influence in sorted(influences, key=lambda pair: (len(pair[0].nearby), pair[1])):
         if influence < least:
-            kept.append((one, influence))
+            frontier.append((quilt, influence))
             least = influence
-    return kept
+    return frontier
 
 
 def set_family(
-    node: int, found: Sequence[tuple[Quilt, float]], known: frozenset[int]
+    node: int, influences: Sequence[tuple[Quilt, float]], known: frozenset[int]
 ) -> ListedFamily:
     """Return the family of one node; nodes with one possible state are not charged."""
     owner, start, stop = [], [], []
-    for index, (one, _) in enumerate(found):
-        for first, last in runs(sorted(one.nearby - known)):
+    for index, (quilt, _) in enumerate(influences):
+        for first, last in consecutive_runs(sorted(quilt.nearby - known)):
             owner.append(index)
             start.append(first + 1)
             stop.append(last + 1)
@@ -185,15 +191,15 @@ def set_family(
         owner=np.array(owner, dtype=np.int64),
         start=np.array(start, dtype=np.int64),
         stop=np.array(stop, dtype=np.int64),
-        quilts=tuple(tuple(i + 1 for i in sorted(one.separator)) for one, _ in found),
-        influence=np.array([influence for _, influence in found]),
+        quilts=tuple(tuple(i + 1 for i in sorted(quilt.separator)) for quilt, _ in influences),
+        influence=np.array([influence for _, influence in influences]),
     )
 
 
-def runs(nodes: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Cut ascending numbers into maximal runs: (first, last)."""
+def consecutive_runs(nodes: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """Split ascending numbers into maximal runs (first, last)."""
     first = 0
-    for place in range(1, len(nodes) + 1):
-        if place == len(nodes) or nodes[place] != nodes[place - 1] + 1:
-            yield nodes[first], nodes[place - 1]
-            first = place
+    for index in range(1, len(nodes) + 1):
+        if index == len(nodes) or nodes[index] != nodes[index - 1] + 1:
+            yield nodes[first], nodes[index - 1]
+            first = index

@@ -1,9 +1,9 @@
-"""The sweep on networks that are trees: what every branch tells about the node it hangs on.
+"""The sweep on networks that are trees: a bound on what each branch reveals about its parent node.
 
-R[a, a'], the message of node y to its neighbour x, bounds log E[h|X_x=a]/E[h|X_x=a'] over what is
-released about y and the nodes beyond it. It is the program L of P(y|x=a) and P(y|x=a'), with the
-level of y and the messages of its other neighbours as limits. Messages go from the leaves to the
-roots and back, all of one depth at once. States that cannot occur are left out from the start.
+R[a, a'], the message of node y to its neighbour x, bounds log E[h|X_x=a]/E[h|X_x=a'] over all
+releases about y and the nodes beyond it. It is the ratio program L of P(y|x=a) and P(y|x=a'), with
+the level of y and the messages of its other neighbours as limits. Messages go from the leaves to
+the roots and back, all of one depth at once. Impossible states are removed at the start.
 
 Theorem: docs/theory/sweep.md
 """
@@ -28,7 +28,7 @@ from quiltwork.influence.sweep.program import FloatArray, IntArray, RatioProgram
 _UNIT = 2.0**-52
 _TINY = 2.0**-960
 _VANISHED = 1 << 80
-"""Roundings of an entry that may have underflowed: what rests on it tells all it can."""
+"""Roundings of an entry that may have underflowed: results that depend on it are unbounded."""
 
 
 @can_be_swept.register
@@ -58,15 +58,15 @@ def from_roots(neighbours: Neighbours) -> tuple[dict[int, int], dict[int, int]]:
 
 @dataclass(frozen=True, eq=False)
 class Message:
-    """What one node tells about its neighbour, both from 0.
+    """A message from one node to its neighbour, both from 0.
 
     Attributes:
-        source: the node that tells.
-        target: the node about which it tells.
+        source: the node that sends.
+        target: the node that receives.
         kernel: P(source | target) between possible states, a row per state of the target.
-        margin: what rounding in the kernel may hide.
-        place: where the target's pairs of states begin among all messages.
-        reply: where the source's pairs do, for the message in the other direction.
+        margin: the rounding error of the kernel.
+        place: the index of the target's first pair of states among all messages.
+        reply: the index of the source's first pair, in the message in the other direction.
     """
 
     source: int
@@ -78,9 +78,9 @@ class Message:
 
 
 class Batch:
-    """Messages that go at the same time, from nodes with equally many states.
+    """Messages that are computed together, from nodes with equally many states.
 
-    The pairs of states of node v begin at begin[v] in what its neighbours tell together.
+    The pairs of states of node v begin at begin[v] in the sums of its neighbours' messages.
     """
 
     def __init__(self, messages: Sequence[Message], begin: IntArray) -> None:
@@ -104,22 +104,23 @@ class Batch:
         self.margin = np.array([one.margin for one in messages])[self.group]
 
     def answers(self, paid: FloatArray, into: FloatArray, said: FloatArray) -> FloatArray:
-        """The messages, from what the sources were told by all neighbours and by the targets.
+        """The messages, from the sums that sources receive and from the replies of the targets.
 
-        `paid` holds the own, forward and backward level of every node. A pair or window that holds
-        the target too is paid by it: levels tell which do for rows next to each other only.
+        `paid` holds the own, forward and backward level of every node. A pair or window that
+        contains the target too is paid by it; levels identify these for consecutive rows only.
         """
         sums = 1 + (paid.shape[1] + 4) * _UNIT
         limits = into[self.limits] * sums - said[self.replies]
         limits += paid[self.paid][:, np.newaxis, np.newaxis] * self.differ
-        found = RatioProgram(self.group, self.size).bound(self.rows, limits)
-        return np.where(np.isfinite(found), found + self.margin, np.inf)
+        bounds = RatioProgram(self.group, self.size).bound(self.rows, limits)
+        return np.where(np.isfinite(bounds), bounds + self.margin, np.inf)
 
 
 class TreeSweep:
-    """A network whose moral graph is a tree, or several. O(n·k⁴) for every set of levels.
+    """The sweep of a network whose moral graph is a tree, or several. O(n·k⁴) for every set of
+    levels.
 
-    Of few nodes quilts, which may gain where tables hold zeros, are quick enough to be asked too.
+    For few nodes quilts are computed too: they may gain where tables have zeros.
     """
 
     def __init__(self, network: Network, few_nodes: int = 12) -> None:
@@ -128,11 +129,11 @@ class TreeSweep:
         ends = np.cumsum(self._sizes**2)
         self._begin = np.append(0, ends[:-1])
         groups: dict[tuple[int, int, int], list[Message]] = defaultdict(list)
-        self._said = 0
+        self._message_size = 0
         for one in edges:
             above, below = one.of_child.shape
-            up, down = self._said, self._said + above**2
-            self._said = down + below**2
+            up, down = self._message_size, self._message_size + above**2
+            self._message_size = down + below**2
             message = Message(one.child, one.parent, one.of_child, one.margin, up, down)
             groups[0, -one.depth, below].append(message)
             message = Message(one.parent, one.child, one.of_parent, one.margin, down, up)
@@ -140,50 +141,58 @@ class TreeSweep:
         self._batches = [Batch(groups[key], self._begin) for key in sorted(groups)]
 
     def without_cache(self) -> TreeSweep:
-        """The same: nothing is learnt from a question."""
+        """The same object: it caches nothing."""
         return self
 
     def worst(self, levels: Levels, nodes: range) -> Leak:
-        """The node among `nodes` that leaks most."""
-        leak, own, added = (row[nodes.start - 1 : nodes.stop - 1] for row in self._leaks(levels))
-        top = int(np.argmax(leak))
-        return Leak(float(leak[top]), nodes[top], float(own[top]), 0.0, float(added[top]))
+        """The node among `nodes` with the largest leakage."""
+        leak, own, influence = (
+            row[nodes.start - 1 : nodes.stop - 1] for row in self._leaks(levels)
+        )
+        worst_index = int(np.argmax(leak))
+        return Leak(
+            float(leak[worst_index]),
+            nodes[worst_index],
+            float(own[worst_index]),
+            0.0,
+            float(influence[worst_index]),
+        )
 
     def profile(self, levels: Levels, nodes: range) -> tuple[IntArray, IntArray, FloatArray]:
-        """A bound on what each node leaks, as runs of one node."""
-        every = np.array(nodes)
-        return every, every, self._leaks(levels)[0][nodes.start - 1 : nodes.stop - 1]
+        """A bound on the leakage of each node, as runs of one node."""
+        all_nodes = np.array(nodes)
+        return all_nodes, all_nodes, self._leaks(levels)[0][nodes.start - 1 : nodes.stop - 1]
 
     def all_deterministic(self, nodes: range) -> bool:
-        """Whether no node has anything to hide."""
+        """Whether no node has a secret."""
         return bool((self._sizes[nodes.start - 1 : nodes.stop - 1] == 1).all())
 
     def _leaks(self, levels: Levels) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """What every node leaks, what is spent on it, and what the others add."""
+        """The leakage of every node, its own level, and its influence."""
         nodes = np.arange(1, self.network.length + 1)
         rows = (levels.own, levels.forward, levels.backward)
         paid = np.array([levels.at(row, nodes) for row in rows])
-        into, said = np.zeros(int((self._sizes**2).sum())), np.zeros(self._said)
-        for one in self._batches:
-            found = np.clip(one.answers(paid, into, said), 0.0, levels.total)
-            said[one.places] = found
-            np.add.at(into, one.into, found)
+        into, said = np.zeros(int((self._sizes**2).sum())), np.zeros(self._message_size)
+        for batch in self._batches:
+            messages = np.clip(batch.answers(paid, into, said), 0.0, levels.total)
+            said[batch.places] = messages
+            np.add.at(into, batch.into, messages)
         own = paid[0]
-        added = np.maximum.reduceat(into, self._begin)
+        influence = np.maximum.reduceat(into, self._begin)
         if self.network.length <= self._few_nodes:
-            added = np.minimum(added, np.maximum(self._by_quilts(levels) - own, 0.0))
-        leak = np.minimum((own + added) * (1 + len(own) * _UNIT), levels.total)
-        return np.where(self._sizes == 1, 0.0, leak), own, added
+            influence = np.minimum(influence, np.maximum(self._by_quilts(levels) - own, 0.0))
+        leak = np.minimum((own + influence) * (1 + len(own) * _UNIT), levels.total)
+        return np.where(self._sizes == 1, 0.0, leak), own, influence
 
     def _by_quilts(self, levels: Levels) -> FloatArray:
-        """The least over every node's quilts of what is nearby and what the quilt betrays."""
-        found = np.full(self.network.length, np.inf)
+        """The least over every node's quilts of the nearby cost and the quilt's influence."""
+        totals = np.full(self.network.length, np.inf)
         for family in network_families(self.network, "exact"):
             if not family.is_known:
                 costs = family.influence.copy()
                 np.add.at(costs, family.owner, levels.block(family.start, family.stop))
-                found[family.nodes[0] - 1] = costs.min() * (1 + 2.0**-40)
-        return found
+                totals[family.nodes[0] - 1] = costs.min() * (1 + 2.0**-40)
+        return totals
 
 
 @sweep_of.register(Network)
@@ -192,8 +201,8 @@ def _(
 ) -> TreeSweep:
     if episode > 1:
         raise UnsupportedError(
-            f"A stretch of {episode} time points needs a chain, and the rows of a network are in "
-            "no order; leave episode out."
+            f"An episode of {episode} time points needs a chain, and the rows of a network are in "
+            "no order. Leave episode out."
         )
     return TreeSweep(belief)
 

@@ -1,1 +1,1 @@
-"""Quilts: what the rest of the data betrays past nodes that separate it from the secret."""
+"""Quilts: sets of nodes that separate a secret from the remote rest, and their max-influence."""

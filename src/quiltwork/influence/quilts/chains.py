@@ -1,4 +1,4 @@
-"""Chains, boxes and clusters answer `quilt_families`."""
+"""Quilt families of chains, boxes of chains and clusters."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from quiltwork.influence.quilts.protocol import (
 )
 from quiltwork.wording import argument
 
-Bound: TypeAlias = Callable[[Any, IntArray], distance_bounds.Sides]
+Bound: TypeAlias = Callable[[Any, IntArray], distance_bounds.BothSides]
 
 _BOUNDS: dict[str, Bound] = {
     "approx": distance_bounds.smallest,
@@ -60,9 +60,8 @@ def _(
     if method in ("exact", "spectral"):
         several = "chains" if isinstance(belief, ChainBox) else "matrices"
         raise UnsupportedError(
-            f"A {type(belief).__name__} holds many {several}, and {argument('method', method)} "
-            "needs a single "
-            f"one; use {argument('method', 'sweep')}, 'approx' or 'contraction'."
+            f"A {type(belief).__name__} has many {several}, and {argument('method', method)} "
+            f"needs a single one; use {argument('method', 'sweep')}, 'approx' or 'contraction'."
         )
     if method in _BOUNDS and belief.size == 1:
         return iter([ListedFamily.known(range(1, length + 1))])
@@ -86,15 +85,16 @@ def _(
 ) -> Iterator[QuiltFamily]:
     if method not in ("group", "entry"):
         raise UnsupportedError(
-            f"A HiddenChain is swept, and {argument('method', method)} works by quilts of what "
-            "the data "
-            "show; leave method out."
+            f"A HiddenChain has no quilts of observed values, which {argument('method', method)} "
+            "needs. Leave method out: the sweep supports it."
         )
     return baseline(length, method)
 
 
 def baseline(length: int, method: InfluenceMethod) -> Iterator[QuiltFamily]:
-    """`group`: everything is nearby. `entry`: the node alone, as if all were independent."""
+    """The baselines: `group` (everything is nearby) and `entry` (the node alone, as if
+    independent).
+    """
     rows = silent_rows(int(method == "entry" and length > 1))
     yield IntervalFamily(range(1, length + 1), length, rows, rows, complete=True)
 
@@ -102,6 +102,7 @@ def baseline(length: int, method: InfluenceMethod) -> Iterator[QuiltFamily]:
 def _bounded(
     belief: MarkovChain | CyclicChain | DatedChain | ChainBox, length: int, reach: int, bound: Bound
 ) -> QuiltFamily:
+    """The family of interval quilts with influences bounded by distance."""
     cut = min(reach, length - 1)
     left = bounded_rows(cut, lambda distances: bound(belief, distances)[0])
     right = bounded_rows(cut, lambda distances: bound(belief, distances)[1])
@@ -109,13 +110,13 @@ def _bounded(
 
 
 def cluster_family(clusters: Clusters) -> ClusterFamily:
-    """Cut each cluster into runs of neighbouring rows. O(n)."""
+    """The family of clusters: each cluster as runs of neighbouring rows. O(n)."""
     rows = clusters.grouped_rows
-    owner = clusters.codes[rows - 1]
+    cluster_of_row = clusters.codes[rows - 1]
     begins = np.ones(len(rows), dtype=np.bool_)
-    begins[1:] = (np.diff(rows) != 1) | (np.diff(owner) != 0)
+    begins[1:] = (np.diff(rows) != 1) | (np.diff(cluster_of_row) != 0)
     ends = np.append(begins[1:], True)
-    offset = np.searchsorted(owner[begins], np.arange(len(clusters.names) + 1))
+    offset = np.searchsorted(cluster_of_row[begins], np.arange(len(clusters.names) + 1))
     return ClusterFamily(
         range(1, clusters.length + 1), clusters.codes, offset, rows[begins], rows[ends]
     )

@@ -1,8 +1,8 @@
-"""Exact max-influence of every quilt of a Markov chain, node by node where nodes differ.
+"""Exact max-influence of every quilt of a Markov chain.
 
-L_a and R_b of `docs/theory/max-influence.md` come from powers of P; a node enters through the
-possible states and the marginal of X_i alone. Nodes that differ little form blocks whose influence
-is an upper bound and that `refined` splits, so that only the worst nodes are looked at one by one.
+L_a and R_b of `docs/theory/max-influence.md` come from powers of P; a node enters only through the
+possible states and the marginal of X_i. Similar nodes form blocks with an upper bound on their
+influence; `refined` splits a block, so that only the worst nodes are computed one by one.
 
 Theorem: docs/theory/max-influence.md
 """
@@ -32,14 +32,15 @@ from quiltwork.influence.timeline import (
     supports,
 )
 
-Part: TypeAlias = Callable[[range], QuiltFamily]
+FamilyOfNodes: TypeAlias = Callable[[range], QuiltFamily]
 
 _BLOCK_TOLERANCE = 0.01
+"""Relative precision of the search within a block, which is split before it decides."""
 
 
 @dataclass(frozen=True, eq=False)
 class ExactChainQuilts:
-    """Everything the families of one chain share."""
+    """The interval families of one chain, with the data they share."""
 
     chain: MarkovChain
     length: int
@@ -68,18 +69,18 @@ class ExactChainQuilts:
 
     @property
     def any_start(self) -> bool:
-        """Whether every initial distribution is believed possible."""
+        """Whether the initial distribution is arbitrary."""
         return isinstance(self.chain.initial, str)
 
     def families(self) -> Iterator[QuiltFamily]:
-        """Families with the influence of every quilt up to `reach` nodes away."""
+        """Yield the families, with the influence of every quilt up to `reach` nodes away."""
         if isinstance(self.chain.initial, str) and self.chain.initial == "stationary":
             yield self.stationary()
         else:
             yield from self.started()
 
     def stationary(self) -> QuiltFamily:
-        """All nodes at once: they have the same marginal."""
+        """The family of all nodes, which have the same marginal."""
         nodes = range(1, self.length + 1)
         states = np.asarray(self.chain.support(1))
         if states.sum() == 1:
@@ -98,9 +99,9 @@ class ExactChainQuilts:
         return np.asarray(tilt)
 
     def started(self) -> Iterator[QuiltFamily]:
-        """Single nodes while supports change, then blocks, then one tail per phase.
+        """Yield single nodes while supports change, then blocks, then one tail per phase.
 
-        In a chain that never mixes the late nodes have the empty quilt only: every other has
+        In a chain that never mixes the late nodes have the empty quilt only: every other quilt has
         infinite influence, unless it reaches back to the first nodes, where it gains little.
         """
         settled = self.possible.settled
@@ -121,7 +122,7 @@ class ExactChainQuilts:
                 yield from self.settled_nodes(nodes)
 
     def settled_nodes(self, nodes: range) -> Iterator[QuiltFamily]:
-        """The nodes of one phase of the periodic part."""
+        """Yield the families of the nodes of one phase of the periodic part."""
         if self.possible.at(nodes[0]).sum() == 1:
             yield ListedFamily.known(nodes)
         elif not self.possible.mixes or self.reach == 0:
@@ -129,20 +130,20 @@ class ExactChainQuilts:
         elif self.any_start:
             yield self.block(nodes)
         else:
-            followed = len(self.marginals.values)
-            early = range(nodes.start, min(nodes.stop, followed + 1), nodes.step)
+            with_law = len(self.marginals.values)
+            early = range(nodes.start, min(nodes.stop, with_law + 1), nodes.step)
             if early:
                 yield self.block(early)
             if nodes[len(early) :]:
                 yield self.tail(nodes[len(early) :])
 
     def trivial(self, nodes: range) -> QuiltFamily:
-        """Only the empty quilt: no other has a finite influence, or none is known."""
+        """The family of the empty quilt alone: no other has a finite, known influence."""
         rows = silent_rows()
         return IntervalFamily(nodes, self.length, rows, rows, self.origin, complete=True)
 
     def single(self, node: int) -> QuiltFamily:
-        """One node, every quilt exact."""
+        """The family of one node, with the exact influence of every quilt."""
         states = self.possible.at(node)
         if states.sum() == 1:
             return ListedFamily.known(range(node, node + 1))
@@ -157,7 +158,7 @@ class ExactChainQuilts:
         return self.family(range(node, node + 1), states, backward, tilt, reach, silent)
 
     def backward_of_single(self, node: int, distances: IntArray) -> FloatArray:
-        """G_a over the states that X_{i−a} can take."""
+        """G_a over the possible states of X_{i−a}."""
         result = np.empty((len(distances), self.chain.size, self.chain.size))
         quilts = node - distances
         settled = self.possible.settled
@@ -170,15 +171,15 @@ class ExactChainQuilts:
         return result
 
     def settled_backward(self, node: int, distances: IntArray) -> FloatArray:
-        """G_a of a node whose quilt nodes count as being in the periodic part."""
+        """G_a of a node whose quilt nodes count as part of the periodic part."""
         settled, period = self.possible.settled, self.possible.period
         assert settled is not None  # noqa: S101  (only called then)
         phases = (node - distances - settled) % period
         result = np.empty((len(distances), self.chain.size, self.chain.size))
         for phase in np.unique(phases).tolist():
-            these = phases == phase
+            in_phase = phases == phase
             support = self.possible.at(settled + phase)
-            result[these] = self.powers.backward(distances[these], support)
+            result[in_phase] = self.powers.backward(distances[in_phase], support)
         return result
 
     def nearest_known(self, node: int, reach: int) -> int:
@@ -186,8 +187,8 @@ class ExactChainQuilts:
         settled, period = self.possible.settled, self.possible.period
         repeated = range(1, 0 if settled is None else min(reach, node - settled, period) + 1)
         early = range(1 if settled is None else max(1, node - settled + 1), reach + 1)
-        known = (a for a in (*repeated, *early) if self.possible.at(node - a).sum() == 1)
-        return next(known, reach + 1)
+        deterministic = (a for a in (*repeated, *early) if self.possible.at(node - a).sum() == 1)
+        return next(deterministic, reach + 1)
 
     def tilt_of_single(self, node: int) -> FloatArray:
         """log m_i(x')/m_i(x), or the worst of it over all starts."""
@@ -205,15 +206,15 @@ class ExactChainQuilts:
 
     def worst_start_tilt(self, node: int) -> FloatArray:
         """max_y log P^(i−1)(y, x')/P^(i−1)(y, x); it falls with i."""
-        everyone = np.ones(self.chain.size, dtype=np.bool_)
-        return np.asarray(self.powers.backward(np.array([node - 1]), everyone)[0].T)
+        all_states = np.ones(self.chain.size, dtype=np.bool_)
+        return np.asarray(self.powers.backward(np.array([node - 1]), all_states)[0].T)
 
     def before_says_nothing(self, node: int) -> bool:
-        """Whether X_i does not depend on X_{i−1} at all."""
+        """Whether X_i is independent of X_{i−1}."""
         return node > 1 and _rows_agree(self.chain.transition[self.possible.at(node - 1)])
 
     def block(self, nodes: range) -> QuiltFamily:
-        """Several nodes of one phase, at influences that hold for each of them."""
+        """The family of several nodes of one phase, with influences that hold for each of them."""
         if len(nodes) == 1:
             return self.single(nodes[0])
         first = nodes[0]
@@ -228,9 +229,10 @@ class ExactChainQuilts:
         return np.asarray(tilt + product_margin(nodes[-1], self.chain.size))
 
     def tail(self, nodes: range) -> QuiltFamily:
-        """Nodes whose marginals are close to the limit, at the price of the rest of the way.
+        """The family of nodes whose marginals are close to the limit, with the remaining distance
+        added.
 
-        Where that is still far, as in chains that mix over millions of nodes, the tail is split
+        Where that is still large, as in chains that mix over millions of nodes, the tail is split
         like a block.
         """
         if len(nodes) == 1:
@@ -245,8 +247,12 @@ class ExactChainQuilts:
         tilt = log_ratios(limit, limit, states) + (slack + margin)
         return self.settled_family(nodes, tilt, None if slack <= CONVERGED else self.tail)
 
-    def settled_family(self, nodes: range, tilt: FloatArray, part: Part | None) -> QuiltFamily:
-        """Nodes of one phase, with quilt nodes in the periodic part or treated as if they were."""
+    def settled_family(
+        self, nodes: range, tilt: FloatArray, part: FamilyOfNodes | None
+    ) -> QuiltFamily:
+        """The family of nodes of one phase, with quilt nodes in the periodic part or treated as if
+        in it.
+        """
         settled, first = self.possible.settled, nodes[0]
         assert settled is not None  # noqa: S101  (only called then)
         reach = self.reach if self.early_sets_are_smaller else min(self.reach, first - settled)
@@ -257,7 +263,7 @@ class ExactChainQuilts:
 
     @cached_property
     def early_sets_are_smaller(self) -> bool:
-        """Whether quilt nodes before the periodic part can be treated as if they were in it."""
+        """Whether quilt nodes before the periodic part may be treated as part of it."""
         settled = self.possible.settled
         if settled is None or self.possible.period > 1:
             return False
@@ -271,38 +277,39 @@ class ExactChainQuilts:
         tilt: FloatArray,
         reach: int,
         silent: int,
-        part: Part | None = None,
+        part: FamilyOfNodes | None = None,
     ) -> QuiltFamily:
-        """Put left and right sides together; `part` makes sharper families of fewer nodes."""
+        """Combine left and right sides; `part` builds sharper families of fewer nodes."""
         right = self.right_rows(states)
         left = PairRows(reach, backward, tilt, right.pairs, silent)
         complete = self.reach == self.length - 1
         if part is None:
             return IntervalFamily(nodes, self.length, left, right, self.origin, complete)
-        halves = partial(_halves, nodes, part)
+        halves = partial(_split_nodes, nodes, part)
         tolerance = _BLOCK_TOLERANCE * min(1.0, len(nodes) * nodes.step / nodes[0])
         return IntervalFamily(
             nodes, self.length, left, right, self.origin, complete, halves, tolerance
         )
 
     def right_rows(self, states: BoolArray) -> PairRows:
-        """R_b between possible states, shared by all nodes with the same ones."""
-        kept = self._right.get(states.tobytes())
-        if kept is None:
+        """R_b between possible states, shared by all nodes with the same possible states."""
+        cached = self._right.get(states.tobytes())
+        if cached is None:
             size = self.chain.size
             pairs = np.flatnonzero(np.outer(states, states) & ~np.eye(size, dtype=np.bool_))
             flat = np.zeros((size, size))
-            kept = PairRows(self.reach, self.powers.forward, flat, pairs, self.reach + 1)
-            self._right[states.tobytes()] = kept
-        return kept
+            cached = PairRows(self.reach, self.powers.forward, flat, pairs, self.reach + 1)
+            self._right[states.tobytes()] = cached
+        return cached
 
 
-def _halves(nodes: range, part: Part) -> Iterator[QuiltFamily]:
-    """Split early: nodes from i on end by node 2i or in the middle."""
+def _split_nodes(nodes: range, part: FamilyOfNodes) -> Iterator[QuiltFamily]:
+    """Split nodes from i on at node 2i, or in the middle if that is earlier."""
     middle = min(len(nodes) // 2, max(1, nodes[0] // nodes.step))
     yield part(nodes[:middle])
     yield part(nodes[middle:])
 
 
 def _rows_agree(rows: FloatArray) -> bool:
+    """Whether all rows are equal."""
     return bool((rows == rows[0]).all())

@@ -1,4 +1,4 @@
-"""Families of candidate quilts: intervals of a chain, by distance; clusters, arbitrary sets."""
+"""Families of candidate quilts: intervals of a chain by distance, clusters, and arbitrary sets."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ _CHUNK = 1 << 22
 
 @dataclass(frozen=True, eq=False)
 class PairRows:
-    """Rows computed when they are asked for: matrices [x, x'] by distance, plus a fixed one.
+    """Matrices [x, x'] by distance plus a fixed one, computed on demand and restricted to some
+    entries.
 
-    Entries are made ≥ 0, and fall with distance.
+    Negative entries become 0. Entries fall with distance.
 
     Args:
         reach: the largest distance.
@@ -40,33 +41,33 @@ class PairRows:
     def take(self, distances: IntArray) -> FloatArray:
         """The rows at these distances."""
         result = np.zeros((len(distances), len(self.pairs)))
-        heard = np.flatnonzero(distances < self.silent_from)
+        nonzero = np.flatnonzero(distances < self.silent_from)
         step = max(1, _CHUNK // self.tilt.size)
-        for first in range(0, len(heard), step):
-            part = heard[first : first + step]
-            found = self.matrices(distances[part]).reshape(len(part), -1)[:, self.pairs]
-            result[part] = np.maximum(found + self.tilt.ravel()[self.pairs], 0.0)
+        for first in range(0, len(nonzero), step):
+            chunk = nonzero[first : first + step]
+            entries = self.matrices(distances[chunk]).reshape(len(chunk), -1)[:, self.pairs]
+            result[chunk] = np.maximum(entries + self.tilt.ravel()[self.pairs], 0.0)
         return result
 
     def most(self, distances: IntArray) -> FloatArray:
         """The largest entry of each of these rows, each computed once."""
-        missing = np.array([d for d in distances.tolist() if d not in self._most], dtype=np.int64)
+        new = np.array([d for d in distances.tolist() if d not in self._most], dtype=np.int64)
         step = max(1, _CHUNK // max(1, len(self.pairs)))
-        for first in range(0, len(missing), step):
-            part = missing[first : first + step]
-            largest = self.take(part).max(axis=1, initial=0.0)
-            self._most.update(zip(part.tolist(), largest.tolist(), strict=True))
+        for first in range(0, len(new), step):
+            chunk = new[first : first + step]
+            largest = self.take(chunk).max(axis=1, initial=0.0)
+            self._most.update(zip(chunk.tolist(), largest.tolist(), strict=True))
         return np.array([self._most[d] for d in distances.tolist()], dtype=np.float64)
 
     def times(self, factor: float) -> PairRows:
-        """All influences times a power of two, which loses nothing in floating point."""
+        """All influences times a power of two, which is exact in floating point."""
         return replace(
             self, matrices=lambda d: factor * self.matrices(d), tilt=factor * self.tilt, _most={}
         )
 
 
 def bounded_rows(reach: int, at: Callable[[IntArray], FloatArray]) -> PairRows:
-    """One bound per distance, whatever the states: `at` gives it for an array of distances."""
+    """One bound per distance for all states; `at` computes it for an array of distances."""
     return replace(silent_rows(reach), matrices=at, silent_from=reach + 1)
 
 
@@ -76,7 +77,7 @@ def silent_rows(reach: int = 0) -> PairRows:
 
 
 TO_END = -1
-"""As a number of nodes before or after node i: that side of the quilt is dropped."""
+"""A number of nodes before or after node i: all of them, so that side of the quilt is dropped."""
 
 _CHUNK = 1 << 20
 
@@ -85,22 +86,21 @@ _CHUNK = 1 << 20
 class IntervalFamily(QuiltFamily):
     """Quilts {i−a, i+b} of a chain, one- and two-sided, and the empty one.
 
-    Left and right of X_i are independent given X_i, so e({i−a, i+b}|i) is the largest entry of
-    left row a plus right row b (one entry per pair of states, or a single bound), and a dropped
-    side contributes 0. Where a quilt node would lie outside the series the side is dropped, which
-    lowers both the influence and the nearby set. Rows may be computed when they are asked for.
+    Left and right of X_i are independent given X_i, so e({i−a, i+b}|i) is the largest entry of left
+    row a plus right row b (one entry per pair of states, or a single bound), and a dropped side
+    contributes 0. Where a quilt node would lie outside the series the side is dropped, which lowers
+    both the influence and the nearby set.
 
     Args:
         nodes: the nodes that share the rows.
         length: of the series.
         left_rows: by distance a = 1, 2, …
         right_rows: by distance b = 1, 2, …
-        origin: the first node that is not known for certain; the nodes before it are constants,
+        origin: the first node with several possible states; the nodes before it are constants,
             so that a dropped left side ends there.
         complete: whether a larger reach would add nothing.
-        refinement: what `refined` calls; None if the influences are exact.
-        tolerance: how far from the best quilt a search may stop, relatively: 0 unless the family
-            is refined anyway.
+        refinement: builds the families of `refined`; None if the influences are exact.
+        tolerance: the relative precision of a search: 0 unless the family is refined anyway.
     """
 
     nodes: range
@@ -113,17 +113,17 @@ class IntervalFamily(QuiltFamily):
     tolerance: float = 0.0
 
     def refined(self) -> Iterable[QuiltFamily]:
-        """Families for parts of the nodes; none if the influences are already exact."""
+        """Families for parts of the nodes; none if the influences are exact."""
         return () if self.refinement is None else self.refinement()
 
     def span(self, node: int, left: IntArray, right: IntArray) -> tuple[IntArray, IntArray]:
-        """First and last nearby node for so many nodes before and after, `TO_END` for all."""
+        """First and last nearby node for this many nodes before and after, `TO_END` for all."""
         start = np.where(left == TO_END, self.origin, np.maximum(self.origin, node - left))
         stop = np.where(right == TO_END, self.length, np.minimum(self.length, node + right))
         return start, stop
 
     def separator(self, node: int, left: int, right: int) -> tuple[int, ...]:
-        """The quilt nodes around so many nearby nodes."""
+        """The quilt nodes around this many nearby nodes."""
         before = self.origin - 1 if left == TO_END else max(self.origin - 1, node - left - 1)
         after = 0 if right == TO_END else node + right + 1
         kept = (before,) if before >= 1 else ()
@@ -137,18 +137,18 @@ def pairwise_most(
     result = np.zeros(len(of_left))
     step = max(1, _CHUNK // max(1, left.shape[1]))
     for first in range(0, len(of_left), step):
-        part = slice(first, first + step)
-        sums = left[of_left[part]] + right[of_right[part]]
-        result[part] = sums.max(axis=1, initial=0.0)
+        chunk = slice(first, first + step)
+        sums = left[of_left[chunk]] + right[of_right[chunk]]
+        result[chunk] = sums.max(axis=1, initial=0.0)
     return np.where(result > 0, np.nextafter(result, np.inf), result)
 
 
 @dataclass(frozen=True, eq=False)
 class ListedFamily(QuiltFamily):
-    """Nodes that have the same few candidates, with arbitrary nearby sets, as in networks.
+    """Nodes with the same few candidates, with arbitrary nearby sets, as in networks.
 
     Candidate `owner[r]` has the run start[r]..stop[r]; runs of one candidate do not touch. Its
-    influence is rounded up, +inf where nothing is known.
+    influence is rounded up, +inf if unknown.
     """
 
     nodes: range
@@ -160,21 +160,23 @@ class ListedFamily(QuiltFamily):
 
     @classmethod
     def known(cls, nodes: range) -> ListedFamily:
-        """Nodes with one possible state: nothing about them is secret, so nothing is nearby."""
+        """The family of nodes with one possible state: they have no secret, so nothing is
+        nearby.
+        """
         return cls(nodes, np.array([0]), np.array([nodes[0]]), np.array([nodes[0] - 1]))
 
     @property
     def is_known(self) -> bool:
-        """Whether it is such nodes that are listed."""
+        """Whether the family is of nodes with one possible state."""
         return bool((self.stop < self.start).all())
 
 
 @dataclass(frozen=True, eq=False)
 class ClusterFamily(QuiltFamily):
-    """Rows in clusters: what is nearby is the row's own cluster, at influence 0.
+    """Rows in clusters: the nearby set is the row's own cluster, at influence 0.
 
-    Cluster c holds the runs first[offset[c]:offset[c+1]] to last[…]; `cluster` names the cluster
-    of each row. O(n) memory.
+    Cluster c holds the runs first[offset[c]:offset[c+1]] to last[…]; `cluster` is the cluster of
+    each row. O(n) memory.
     """
 
     nodes: range
@@ -184,7 +186,7 @@ class ClusterFamily(QuiltFamily):
     last: IntArray
 
     def of(self, node: int) -> ListedFamily:
-        """The one candidate of a row."""
+        """The single candidate of a row."""
         own = self.cluster[node - 1]
         runs = slice(self.offset[own], self.offset[own + 1])
         start, stop = self.first[runs], self.last[runs]

@@ -1,8 +1,8 @@
-"""The best quilt of a node and the worst node of a family of interval quilts.
+"""The best quilt of a node, and the worst node of a family of interval quilts.
 
 Influence falls and cost grows with distance, so quilts are searched by splitting rectangles of
-distances: in a rectangle none costs less than at its nearest corner, nor has less influence than at
-its farthest. Few distances are ever looked at.
+distances: in a rectangle the nearest corner has the least cost and the farthest corner the least
+influence. Few distances are ever computed.
 
 Within a family the price of node i is min(C, rising(i), falling(i)): two-sided quilts cost the same
 everywhere, those that keep everything before i cost more as i grows, those that keep everything
@@ -24,9 +24,9 @@ from quiltwork.influence.quilts.families import TO_END, IntervalFamily, pairwise
 from quiltwork.influence.quilts.protocol import FloatArray, IntArray
 
 Cost: TypeAlias = Callable[[IntArray, IntArray], IntArray]
-"""From first and last nodes of runs to the cost of each run; more for a longer run.
+"""The cost of each run, from its first and last nodes; it grows with the run.
 
-It may cut runs to a window, and must not depend on the position of a run inside it.
+Runs may be cut to a window, and the cost must not depend on the position of a run inside it.
 """
 
 _MOST_CHAMPIONS = 12
@@ -36,7 +36,7 @@ _PARTS_OF_SIDE = 4
 
 
 class Price(Protocol):
-    """What a candidate amounts to: increasing in the cost of what is nearby and the influence."""
+    """The price of a candidate, increasing in the cost of the nearby set and in the influence."""
 
     def __call__(self, cost: Any, influence: FloatArray) -> FloatArray:
         """One number per candidate."""
@@ -44,7 +44,7 @@ class Price(Protocol):
 
 @dataclass(frozen=True)
 class BestQuilt:
-    """A node, its best quilt, and the price of both."""
+    """A node, its best quilt, and its price."""
 
     price: float
     node: int
@@ -55,8 +55,8 @@ class BestQuilt:
 
 
 @dataclass(frozen=True)
-class Sides:
-    """How many nodes a quilt leaves nearby on each side, and its price and influence."""
+class NearbySides:
+    """The number of nearby nodes on each side of a quilt, with its price and influence."""
 
     price: float
     left: int
@@ -65,31 +65,31 @@ class Sides:
 
 
 def worst_interval(family: IntervalFamily, nodes: range, cost: Cost, price: Price) -> BestQuilt:
-    """Return the node with the highest price among some of the family's, with its best quilt.
+    """Return the node with the highest price among `nodes`, with its best quilt.
 
-    O(log nodes) one-sided searches at most; none if two-sided quilts are best in the middle. Of a
+    At most O(log nodes) one-sided searches; none if two-sided quilts are best in the middle. For a
     family that is going to be refined it is any node, with a price that holds for all of them.
     """
     middle = nodes[len(nodes) // 2]
     best = best_interval(family, middle, cost, price)
     if len(nodes) == 1 or TO_END not in (best.left, best.right):
-        return described(family, middle, best, cost)
+        return as_best_quilt(family, middle, best, cost)
     if family.tolerance:
         rising, _ = one_sided(family, nodes[-1], cost, price)
-        _, sinking = one_sided(family, nodes[0], cost, price)
-        return replace(described(family, middle, best, cost), price=min(rising, sinking))
+        _, falling = one_sided(family, nodes[0], cost, price)
+        return replace(as_best_quilt(family, middle, best, cost), price=min(rising, falling))
     low, high = 0, len(nodes) - 1
     while low < high:
         half = (low + high) // 2
-        rising, sinking = one_sided(family, nodes[half], cost, price)
-        low, high = (low, half) if rising >= sinking else (half + 1, high)
-    ends = [nodes[index] for index in (low - 1, low) if index >= 0]
-    node = max(ends, key=lambda i: min(one_sided(family, i, cost, price)))
-    return described(family, node, best_interval(family, node, cost, price), cost)
+        rising, falling = one_sided(family, nodes[half], cost, price)
+        low, high = (low, half) if rising >= falling else (half + 1, high)
+    candidates = [nodes[index] for index in (low - 1, low) if index >= 0]
+    node = max(candidates, key=lambda i: min(one_sided(family, i, cost, price)))
+    return as_best_quilt(family, node, best_interval(family, node, cost, price), cost)
 
 
-def described(family: IntervalFamily, node: int, best: Sides, cost: Cost) -> BestQuilt:
-    """Say what the best quilt of a node leaves nearby and what that costs."""
+def as_best_quilt(family: IntervalFamily, node: int, best: NearbySides, cost: Cost) -> BestQuilt:
+    """The best quilt of a node with its nearby set and cost."""
     start, stop = family.span(node, np.array([best.left]), np.array([best.right]))
     return BestQuilt(
         best.price,
@@ -102,33 +102,36 @@ def described(family: IntervalFamily, node: int, best: Sides, cost: Cost) -> Bes
 
 
 def one_sided(family: IntervalFamily, node: int, cost: Cost, price: Price) -> tuple[float, float]:
-    """Return the best price with everything before the node nearby, and everything after it."""
-    limit = _nothing_remote(family, node, cost, price)
-    rising, sinking = (
-        _best_one_sided(family, node, cost, price, limit.price, after=after) or limit
+    """Return the best price with everything before the node nearby, and with everything
+    after it.
+    """
+    empty = _empty_quilt(family, node, cost, price)
+    rising, falling = (
+        _best_one_sided(family, node, cost, price, empty.price, after=after) or empty
         for after in (True, False)
     )
-    return rising.price, sinking.price
+    return rising.price, falling.price
 
 
-def best_interval(family: IntervalFamily, node: int, cost: Cost, price: Price) -> Sides:
+def best_interval(family: IntervalFamily, node: int, cost: Cost, price: Price) -> NearbySides:
     """Return the best quilt of one node: empty, one-sided or two-sided."""
-    best = _nothing_remote(family, node, cost, price)
+    best = _empty_quilt(family, node, cost, price)
     for after in (True, False):
         best = _best_one_sided(family, node, cost, price, best.price, after=after) or best
     return _best_two_sided(family, node, cost, price, best.price) or best
 
 
-def _nothing_remote(family: IntervalFamily, node: int, cost: Cost, price: Price) -> Sides:
+def _empty_quilt(family: IntervalFamily, node: int, cost: Cost, price: Price) -> NearbySides:
+    """The empty quilt: all nodes are nearby."""
     ends = np.array([TO_END])
-    everything = price(cost(*family.span(node, ends, ends)), np.zeros(1))
-    return Sides(float(everything[0]), TO_END, TO_END, 0.0)
+    total_price = price(cost(*family.span(node, ends, ends)), np.zeros(1))
+    return NearbySides(float(total_price[0]), TO_END, TO_END, 0.0)
 
 
 def _best_one_sided(
     family: IntervalFamily, node: int, cost: Cost, price: Price, limit: float, *, after: bool
-) -> Sides | None:
-    """The best distance on one side, with everything on the other nearby, if below `limit`."""
+) -> NearbySides | None:
+    """The best distance on one side, with everything on the other side nearby, if below `limit`."""
     rows = family.right_rows if after else family.left_rows
 
     def costs(near: IntArray) -> IntArray:
@@ -149,7 +152,7 @@ def _best_one_sided(
         if reached[index] < limit:
             limit, beside = float(reached[index]), int(far[index]) - 1
             sides = (TO_END, beside) if after else (beside, TO_END)
-            best = Sides(limit, *sides, float(influence[index]))
+            best = NearbySides(limit, *sides, float(influence[index]))
         open_cells = (price(costs(near - 1), influence) < limit) & (near < far)
         cells = np.stack([near, far], axis=1)[open_cells]
     return best
@@ -157,11 +160,12 @@ def _best_one_sided(
 
 def _best_two_sided(
     family: IntervalFamily, node: int, cost: Cost, price: Price, limit: float
-) -> Sides | None:
-    """Split rectangles of distances; a few pairs of states rule most rectangles out.
+) -> NearbySides | None:
+    """Branch and bound over rectangles of distances; a few pairs of states rule out most
+    rectangles.
 
-    If more than 32,768 rectangles stay open, in chains that mix over 10⁵ nodes and more, the
-    best quilt so far is taken: sound, and within about 10⁻⁴ of the best of all.
+    If more than 32,768 rectangles stay open, in chains that mix over 10⁵ nodes and more, the best
+    quilt so far is returned: sound, and within about 10⁻⁴ of the best of all.
     """
     reaches = len(family.left_rows), len(family.right_rows)
     cells = np.array([[1, reaches[0], 1, reaches[1]]], dtype=np.int64)[: all(reaches)]
@@ -170,11 +174,11 @@ def _best_two_sided(
     while len(cells):
         cells, least_cost = _two_sides_needed(family, node, cost, _split_rectangles(cells))
         worthwhile = limit * (1 - family.tolerance)
-        kept = price(least_cost, np.zeros(len(cells))) < worthwhile
-        cells, least_cost = cells[kept], least_cost[kept]
+        open_cells = price(least_cost, np.zeros(len(cells))) < worthwhile
+        cells, least_cost = cells[open_cells], least_cost[open_cells]
         sums = _Sums.at_far_corners(family, cells)
-        kept = price(least_cost, sums.most(champions)) < worthwhile
-        cells, least_cost, sums = cells[kept], least_cost[kept], sums.where(kept)
+        open_cells = price(least_cost, sums.most(champions)) < worthwhile
+        cells, least_cost, sums = cells[open_cells], least_cost[open_cells], sums.where(open_cells)
         if not 0 < len(cells) <= _MOST_CELLS:
             break
         a0, a1, b0, b1 = cells.T
@@ -183,7 +187,9 @@ def _best_two_sided(
         index = int(np.argmin(reached))
         if reached[index] < limit:
             limit = float(reached[index])
-            best = Sides(limit, int(a1[index]) - 1, int(b1[index]) - 1, float(influence[index]))
+            best = NearbySides(
+                limit, int(a1[index]) - 1, int(b1[index]) - 1, float(influence[index])
+            )
         champions = sums.champions(champions, (index, int(np.argmax(influence))))
         worthwhile = limit * (1 - family.tolerance)
         cells = cells[(price(least_cost, influence) < worthwhile) & ((a0 < a1) | (b0 < b1))]
@@ -192,7 +198,7 @@ def _best_two_sided(
 
 @dataclass(frozen=True)
 class _Sums:
-    """Left row plus right row for each of some pairs of distances, added up when asked for."""
+    """Left row plus right row for some pairs of distances, added on demand."""
 
     left: FloatArray
     right: FloatArray
@@ -215,13 +221,13 @@ class _Sums:
             left, right = left[:, columns], right[:, columns]
         return pairwise_most(left, right, self.of_left, self.of_right)
 
-    def champions(self, known: list[int], cells: Iterable[int]) -> list[int]:
-        """Add the columns that are largest in these sums, as long as there are few."""
-        found = dict.fromkeys(known)
+    def champions(self, previous: list[int], cells: Iterable[int]) -> list[int]:
+        """Add the columns that are largest in these sums, up to `_MOST_CHAMPIONS`."""
+        columns = dict.fromkeys(previous)
         for cell in cells:
             total = self.left[self.of_left[cell]] + self.right[self.of_right[cell]]
-            found[int(np.argmax(total))] = None
-        return list(found)[:_MOST_CHAMPIONS]
+            columns[int(np.argmax(total))] = None
+        return list(columns)[:_MOST_CHAMPIONS]
 
 
 def _two_sides_needed(
@@ -229,20 +235,20 @@ def _two_sides_needed(
 ) -> tuple[IntArray, IntArray]:
     """Drop rectangles where a dropped side costs no more; return the others and their least cost.
 
-    That is so beyond the ends of the series and of a query's window.
+    That happens beyond the ends of the series and of a query's window.
     """
     left, right = cells[:, 0] - 1, cells[:, 2] - 1
     end = np.full_like(left, TO_END)
     least = cost(*family.span(node, left, right))
-    kept = least < cost(*family.span(node, end, right))
-    kept &= least < cost(*family.span(node, left, end))
-    return cells[kept], least[kept]
+    needed = least < cost(*family.span(node, end, right))
+    needed &= least < cost(*family.span(node, left, end))
+    return cells[needed], least[needed]
 
 
 def _split(low: IntArray, high: IntArray, parts: int) -> tuple[IntArray, IntArray]:
     """Split each interval low..high at equal ratios, so that near distances are tried early.
 
-    Some parts may be empty; an interval of two or more always falls into smaller ones.
+    Some parts may be empty; an interval of two or more nodes always splits.
     """
     ratio = ((high + 1) / low)[:, np.newaxis]
     edges = np.floor(low[:, np.newaxis] * ratio ** (np.arange(parts + 1) / parts)).astype(np.int64)

@@ -29,11 +29,11 @@ def max_influence(
     quilt: Iterable[int],
     length: int | None = None,
 ) -> float:
-    """Return how much the nodes in `quilt` together can betray about X_node, rounded up.
+    """Return the max-influence of X_node on the nodes in `quilt` together, rounded up.
 
-    That is max log P(x_Q | X_i = a)/P(x_Q | X_i = b) over states a, b that X_i can take and all
-    x_Q, the worst over the beliefs; +inf where one excludes what the other allows. For a ChainBox
-    it is an upper bound. O(k³ log length).
+    That is max log P(x_Q | X_i = a)/P(x_Q | X_i = b) over possible states a, b of X_i and all x_Q,
+    the worst over the beliefs; +inf where one state excludes values that another allows. For a
+    ChainBox it is an upper bound. O(k³ log length).
 
     Theorem: docs/theory/max-influence.md
 
@@ -50,18 +50,22 @@ def max_influence(
     >>> round(max_influence(chain, 8, (1, 13), length=100), 6)
     0.149532
     """
-    members = as_beliefs(beliefs)
-    points = common_length(members, length)
-    place = _read_node(node, "node", points)
-    others = sorted({_read_node(one, "A quilt node", points) for one in listed(quilt, "quilt")})
-    if place in others:
+    parsed = as_beliefs(beliefs)
+    points = common_length(parsed, length)
+    target = _parse_node(node, "node", points)
+    others = sorted(
+        {_parse_node(quilt_node, "A quilt node", points) for quilt_node in listed(quilt, "quilt")}
+    )
+    if target in others:
         raise InvalidInputError(
-            f"The quilt holds node {place} itself; a quilt separates a node from others."
+            f"The quilt contains node {target} itself; name only other nodes, which separate it "
+            "from the rest."
         )
-    return max(quilt_influence(belief, place, others, points) for belief in members)
+    return max(quilt_influence(belief, target, others, points) for belief in parsed)
 
 
-def _read_node(value: object, name: str, length: int) -> int:
+def _parse_node(value: object, name: str, length: int) -> int:
+    """Return a node number between 1 and the length."""
     node = integer(value, name, 1)
     if node > length:
         raise InvalidInputError(f"{name} is {node}, but there are only {length} nodes.")
@@ -71,7 +75,10 @@ def _read_node(value: object, name: str, length: int) -> int:
 @singledispatch
 def quilt_influence(belief: Any, node: int, quilt: list[int], length: int) -> float:
     """Return an upper bound on e(Q|i) for sorted quilt nodes other than i."""
-    raise UnsupportedError(f"{type(belief).__name__} says nothing about the influence of quilts.")
+    raise UnsupportedError(
+        f"The influence of quilts is not defined for a {type(belief).__name__}; use a chain, "
+        "clusters or a network."
+    )
 
 
 @quilt_influence.register
@@ -91,23 +98,25 @@ def _(belief: MarkovChain, node: int, quilt: list[int], length: int) -> float:
 
 
 def _left(chain: MarkovChain, node: int, before: int, states: BoolArray) -> FloatArray:
+    """The influence of the nearest quilt node on the left, [x, x']."""
     start = np.asarray(chain.support(before))
     rows = chain.transition[np.asarray(chain.support(node - 1))]
     if start.sum() == 1 or (rows == rows[0]).all():
         return np.zeros((chain.size, chain.size))
     backward = powers_of(chain).backward(np.array([node - before]), start)[0]
-    outside = ~np.outer(states, states)
+    impossible = ~np.outer(states, states)
     with np.errstate(invalid="ignore"):
         total = backward + _tilt(chain, node, states)
     total[np.isnan(total)] = np.inf
-    total[outside] = 0.0
+    total[impossible] = 0.0
     return np.asarray(np.maximum(total, 0.0))
 
 
 def _tilt(chain: MarkovChain, node: int, states: BoolArray) -> FloatArray:
+    """log m(x')/m(x) for the marginal m of a node, or its worst value over all starts."""
     if isinstance(chain.initial, str) and chain.initial == "any":
-        everyone = np.ones(chain.size, dtype=np.bool_)
-        return np.asarray(powers_of(chain).backward(np.array([node - 1]), everyone)[0].T)
+        all_states = np.ones(chain.size, dtype=np.bool_)
+        return np.asarray(powers_of(chain).backward(np.array([node - 1]), all_states)[0].T)
     law = chain.marginal(node)
     stationary = isinstance(chain.initial, str)
     margin = 2 * relative_error(chain.size) if stationary else product_margin(node, chain.size)
@@ -132,7 +141,7 @@ def _(belief: Clusters, node: int, quilt: list[int], length: int) -> float:
 
 
 def _neighbours(node: int, quilt: list[int]) -> tuple[int | None, int | None]:
-    """The nearest quilt node on each side: given it, those beyond say nothing more."""
-    before = max((one for one in quilt if one < node), default=None)
-    after = min((one for one in quilt if one > node), default=None)
+    """The nearest quilt node on each side: given it, those beyond add nothing."""
+    before = max((other for other in quilt if other < node), default=None)
+    after = min((other for other in quilt if other > node), default=None)
     return before, after

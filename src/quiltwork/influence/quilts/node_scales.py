@@ -1,6 +1,6 @@
 """The scale that each node needs by its best quilt.
 
-Families of many nodes are followed along their rising and falling ends by halving, so the cost is
+Families of many nodes are split along their rising and falling ends by halving, so the cost is
 that of the runs and not of the nodes.
 """
 
@@ -15,7 +15,7 @@ from quiltwork.influence.profile import Profile, runs_of
 from quiltwork.influence.quilts.families import ClusterFamily, IntervalFamily
 from quiltwork.influence.quilts.intervals import Cost, Price, one_sided
 from quiltwork.influence.quilts.protocol import QuiltFamily
-from quiltwork.influence.quilts.worst_node_search import common, price_at, worst_in_family
+from quiltwork.influence.quilts.worst_node_search import intersection, price_at, worst_in_family
 
 _MOST_PIECES = 4096
 _MOST_NODES = 1 << 20
@@ -24,9 +24,9 @@ TableSegment = tuple[range, float]
 
 
 def node_scales(families: Iterable[QuiltFamily], cost: Cost, price: Price, nodes: range) -> Profile:
-    """Return what each node needs, with the families of one belief.
+    """Return the scale of each node, with the families of one belief.
 
-    Exact for up to 2^20 nodes that fall into at most 4,096 pieces; beyond that a run may hold
+    Exact for up to 2^20 nodes that fall into at most 4,096 pieces; beyond that a run may contain
     nodes that need less than its scale, never more.
     """
     pieces = list(_pieces(families, cost, price, nodes))
@@ -46,7 +46,7 @@ def node_scales(families: Iterable[QuiltFamily], cost: Cost, price: Price, nodes
 def _pieces(
     families: Iterable[QuiltFamily], cost: Cost, price: Price, nodes: range
 ) -> Iterator[TableSegment]:
-    """Refine families breadth-first, as long as their number allows."""
+    """Refine families breadth-first, up to `_MOST_PIECES`."""
     waiting = deque(families)
     done = 0
     while waiting:
@@ -61,7 +61,8 @@ def _pieces(
 def _family_pieces(
     family: QuiltFamily, cost: Cost, price: Price, nodes: range
 ) -> Iterator[TableSegment]:
-    shared = common(family.nodes, nodes)
+    """Pieces of nodes of one family with the scale of each."""
+    shared = intersection(family.nodes, nodes)
     if isinstance(family, ClusterFamily):
         yield from ((range(i, i + 1), price_at(family, i, cost, price).price) for i in shared)
         return
@@ -72,16 +73,17 @@ def _family_pieces(
     if not isinstance(family, IntervalFamily) or family.tolerance:
         yield shared, highest
         return
-    turn = shared.index(worst.node) + 1
+    peak = shared.index(worst.node) + 1
 
     def needs(node: int) -> float:
         return min(highest, *one_sided(family, node, cost, price))
 
-    yield from _monotone_pieces(shared[:turn], needs)
-    yield from _monotone_pieces(shared[turn:], needs)
+    yield from _monotone_pieces(shared[:peak], needs)
+    yield from _monotone_pieces(shared[peak:], needs)
 
 
 def _monotone_pieces(nodes: range, needs: Callable[[int], float]) -> Iterator[TableSegment]:
+    """Halve nodes along which the scale is monotone, until both ends of a piece agree."""
     waiting = [nodes] if nodes else []
     budget = _MOST_PIECES
     while waiting:

@@ -1,12 +1,12 @@
-"""The one problem every belief answers: for node i, which quilts, and at what influence?
+"""The quilts of a belief: for node i, which candidates there are, and their influence.
 
-A quilt Q of node i separates a *nearby* set N ∋ i from the rest. What the rest can betray about
-X_i is at most the max-influence e(Q|i), so a collection of releases leaks at most
-min_Q [cost of N + e(Q|i)] about X_i (`docs/theory/influence-curve.md`). The papers' methods use
-`quilt_families` and nothing else of a belief; chains are swept where that is lower.
+A quilt Q of node i separates a *nearby* set N ∋ i from the rest. The rest has at most the
+max-influence e(Q|i) on X_i, so a collection of releases leaks at most min_Q [cost of N + e(Q|i)]
+about X_i (`docs/theory/influence-curve.md`). The papers' methods use `quilt_families` and nothing
+else of a belief; chains are swept where that is lower.
 
-Nodes are 1-based. Nodes that share their candidates, up to translation, come as one family, so
-that nothing grows with the length of the series.
+Nodes are 1-based. Nodes that share their candidates, up to translation, form one family, so that
+no cost grows with the length of the series.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ InfluenceMethod: TypeAlias = Literal[
 
 
 class QuiltFamily:
-    """Candidate quilts shared by some nodes, at influences that bound e(Q|i) from above.
+    """Candidate quilts shared by some nodes, with upper bounds on e(Q|i).
 
     Attributes:
-        nodes: those that share the candidates, ascending.
+        nodes: the nodes that share the candidates, ascending.
         complete: whether a larger reach would add nothing.
     """
 
@@ -49,15 +49,15 @@ def quilt_families(
 ) -> Iterator[QuiltFamily]:
     """Yield families that together cover every node once, with quilts up to `reach` nodes away.
 
-    The trivial quilt (everything is nearby, influence 0) is always among the candidates of a
-    node, and a node with one possible state has the candidate "nothing is nearby, influence 0"
-    (an empty run: last node < first node). Larger `reach` only adds candidates. A family may
-    stand for many nodes with influences that are too high for some: `refined` sharpens it.
+    The trivial quilt (everything is nearby, influence 0) is always a candidate of a node, and a
+    node with one possible state has the candidate "nothing is nearby, influence 0" (an empty run:
+    last node < first node). A larger `reach` only adds candidates. A family may represent many
+    nodes with influences that are too high for some: `refined` sharpens it.
 
     Raises:
-        UnsupportedError: if the method says nothing about this belief.
+        UnsupportedError: if the method does not support this belief.
     """
     raise UnsupportedError(
-        f"{type(belief).__name__} is no belief that has quilts; leave method out, or give another "
+        f"Quilts are not defined for a {type(belief).__name__}; leave method out, or use another "
         "belief, such as a MarkovChain."
     )

@@ -1,7 +1,7 @@
-"""The node that needs the most: max over nodes of the min over quilts, without visiting all.
+"""The worst node: the maximum over nodes of the minimum over quilts, without visiting all nodes.
 
-Families that stand for many nodes are refined best-first; what happens within a family is in
-`intervals`. Nothing here grows with the length.
+Families that represent many nodes are refined best-first; the search within a family is in
+`intervals`. The cost does not grow with the length.
 
 Theorem: docs/theory/influence-curve.md
 """
@@ -28,9 +28,9 @@ def worst_node(
 ) -> tuple[BestQuilt, QuiltFamily] | None:
     """Return the node in `nodes` with the highest price, and its family; None if there is none.
 
-    Best-first: a family whose price is not the highest is never refined. One that comes close to
-    an exact family is searched exactly before it is split, and not split if it is within a
-    relative 2^-33: there may be thousands of nodes that need the same.
+    Best-first: a family whose price is not the highest is never refined. One that comes close to an
+    exact family is searched exactly before it is split, and not split if it is within a relative
+    2^-33: thousands of nodes may have the same price.
     """
     order = count()
     waiting: list[tuple[float, int, BestQuilt, QuiltFamily]] = []
@@ -38,25 +38,21 @@ def worst_node(
 
     def add(family: QuiltFamily) -> None:
         nonlocal exact
-        found = worst_in_family(family, cost, price, nodes)
-        if found is not None:
-            heapq.heappush(waiting, (-found.price, -next(order), found, family))
+        best = worst_in_family(family, cost, price, nodes)
+        if best is not None:
+            heapq.heappush(waiting, (-best.price, -next(order), best, family))
             splits = isinstance(family, IntervalFamily) and family.refinement is not None
-            exact = exact if splits else max(exact, found.price)
+            exact = exact if splits else max(exact, best.price)
 
     for family in families:
         add(family)
     while waiting:
-        _, _, found, family = heapq.heappop(waiting)
-        if (
-            isinstance(family, IntervalFamily)
-            and family.tolerance
-            and found.price <= exact * _CLOSE
-        ):
+        _, _, best, family = heapq.heappop(waiting)
+        if isinstance(family, IntervalFamily) and family.tolerance and best.price <= exact * _CLOSE:
             add(replace(family, tolerance=0.0))
             continue
-        if found.price <= exact * _EQUAL:
-            return found, family
+        if best.price <= exact * _EQUAL:
+            return best, family
         for part in family.refined():
             add(part)
     return None
@@ -66,20 +62,20 @@ def worst_in_family(
     family: QuiltFamily, cost: Cost, price: Price, nodes: range
 ) -> BestQuilt | None:
     """Return the node of one family with the highest price, at the family's influences."""
-    shared = common(family.nodes, nodes)
+    shared = intersection(family.nodes, nodes)
     if not shared:
         return None
     if isinstance(family, IntervalFamily):
         return worst_interval(family, shared, cost, price)
-    worst = shared[0]  # of those that are listed together all are alike
+    worst = shared[0]  # all nodes of a listed family are alike
     if isinstance(family, ClusterFamily):
-        totals = np.add.reduceat(cost(family.first, family.last), family.offset[:-1])
-        worst += int(np.argmax(totals[family.cluster[shared.start - 1 : shared.stop - 1]]))
+        costs = np.add.reduceat(cost(family.first, family.last), family.offset[:-1])
+        worst += int(np.argmax(costs[family.cluster[shared.start - 1 : shared.stop - 1]]))
     return price_at(family, worst, cost, price)
 
 
 def price_at(family: QuiltFamily, node: int, cost: Cost, price: Price) -> BestQuilt:
-    """Return the best of the candidates that are listed for one node. O(candidates)."""
+    """Return the best of the listed candidates of one node. O(candidates)."""
     listed = family.of(node) if isinstance(family, ClusterFamily) else family
     assert isinstance(listed, ListedFamily)  # noqa: S101  (intervals are searched)
     costs = np.zeros(len(listed.influence), dtype=np.int64)
@@ -97,7 +93,7 @@ def price_at(family: QuiltFamily, node: int, cost: Cost, price: Price) -> BestQu
     )
 
 
-def common(nodes: range, wanted: range) -> range:
+def intersection(nodes: range, wanted: range) -> range:
     """Return the nodes of an ascending range that lie in a contiguous one."""
     if not nodes or not wanted:
         return range(0)

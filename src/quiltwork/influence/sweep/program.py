@@ -20,7 +20,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.influence.kernel import KeptTrees, solve
+from quiltwork.influence.kernel import SpanningTrees, solve
 
 FloatArray: TypeAlias = NDArray[np.float64]
 IntArray: TypeAlias = NDArray[np.int64]
@@ -106,7 +106,7 @@ class RatioProgram:
     def __init__(self, group: IntArray, size: int) -> None:
         self.group = group
         self.size = size
-        self._trees = KeptTrees.none(len(group), size)
+        self._trees = SpanningTrees.none(len(group), size)
 
     def bound(self, rows: RowPairs, limits: FloatArray) -> FloatArray:
         """Upper bounds on L, within `MARGIN`; `limits` is (groups, k, k), +inf for none."""

@@ -17,16 +17,19 @@ FloatArray: TypeAlias = NDArray[np.float64]
 _FINE = 0.005
 """Spacing in log γ, as a share of ε: σ is then within half a percent of that of finer grids."""
 _COARSE = 0.1
+"""The largest spacing, as a share of ε."""
 _GROWTH = 0.015
 _FAR = 1.3
+"""Beyond this multiple of ε the spacing grows."""
 _END = 10.0
+"""The end of the grid, as a multiple of ε."""
 _LARGEST = 700.0
-"""Of an ε: e^700 is still a float."""
+"""The largest ε: e^700 is still a float."""
 
 
 @dataclass(frozen=True, eq=False)
 class CurveGrid:
-    """γ_0 = 1 < γ_1 < … at which curves are kept."""
+    """The grid γ_0 = 1 < γ_1 < … on which curves are stored."""
 
     gamma: FloatArray
 
@@ -34,22 +37,22 @@ class CurveGrid:
     def near(cls, epsilon: float, level: float, steps: float = 1.0) -> CurveGrid:
         """A grid that is fine near 1, where levels like this one fall, and coarse far beyond ε.
 
-        `steps` is about how many steps of the chain matter: each adds an error of the order of
-        the square of the spacing.
+        `steps` is about the number of steps of the chain that matter: each adds an error of the
+        order of the square of the spacing.
         """
         fine = _FINE * epsilon * min(1.0, math.sqrt(10 / steps))
         nearest = min(fine, level / 4)
         places = [0.0]
         end = min(_END * epsilon, _LARGEST)
         while places[-1] < end:
-            at = places[-1]
-            beyond = max(0.0, at - _FAR * epsilon)
-            spacing = max(nearest, min(fine, _GROWTH * at))
-            places.append(at + min(spacing + beyond / 10, max(spacing, _COARSE * epsilon)))
+            place = places[-1]
+            beyond = max(0.0, place - _FAR * epsilon)
+            spacing = max(nearest, min(fine, _GROWTH * place))
+            places.append(place + min(spacing + beyond / 10, max(spacing, _COARSE * epsilon)))
         return cls(np.exp(np.minimum(places, max(end, 1.01 * places[-2]))))
 
     def gaussian(self, level: float, pure: float = 0.0) -> FloatArray:
-        """The curve of Gaussian noise of this level beside a pure level, rounded up."""
+        """The curve of Gaussian noise of this level, together with a pure level; rounded up."""
         if pure:
             return np.array([mixed_curve(level, pure, gamma) for gamma in self.gamma.tolist()])
         return np.array([gaussian_curve(level, gamma) for gamma in self.gamma.tolist()])
@@ -65,25 +68,27 @@ class CurveGrid:
             return np.ones(len(self.gamma))
         if diameter <= 0:
             return self.nothing
-        wide = diameter * (1 + 2.0**-46)
-        top = np.maximum(math.exp(wide / 2) * (1 + 2.0**-46) - np.sqrt(self.gamma), 0) ** 2
+        padded = diameter * (1 + 2.0**-46)
+        top = np.maximum(math.exp(padded / 2) * (1 + 2.0**-46) - np.sqrt(self.gamma), 0) ** 2
         return np.minimum(top / math.expm1(diameter) * (1 + 2.0**-40), 1.0)
 
     def epsilon(self, curve: FloatArray, delta: float) -> float:
-        """The least ε of the grid's chords at which a curve is at most δ; inf if it never is."""
+        """The least ε at which a curve is at most δ, by chords of the grid; inf if there
+        is none.
+        """
         below = np.flatnonzero(curve <= delta)
         if not len(below):
             return math.inf
-        at = int(below[0])
-        if at == 0:
+        index = int(below[0])
+        if index == 0:
             return 0.0
-        low, high = float(curve[at]), float(curve[at - 1])
+        low, high = float(curve[index]), float(curve[index - 1])
         share = (delta - low) / (high - low) * (1 - 2.0**-40)
-        ends = float(self.gamma[at]), float(self.gamma[at - 1])
+        ends = float(self.gamma[index]), float(self.gamma[index - 1])
         return math.log(ends[0] - share * (ends[0] - ends[1])) * (1 + 2.0**-40)
 
     def delta(self, curve: FloatArray, epsilon: float) -> float:
-        """The chord at e^ε, rounded up; beyond the grid its last value."""
+        """The value of a curve at e^ε by a chord, rounded up; beyond the grid its last value."""
         return float(np.interp(math.exp(epsilon), self.gamma, curve)) * (1 + 2.0**-40)
 
 
@@ -98,9 +103,9 @@ def gaussian_curve(level: float, gamma: float) -> float:
     """
     if level <= 0:
         return 0.0
-    at = math.log(gamma) / level
-    a, b = level / 2 - at, -level / 2 - at
-    high, low = (math.erfc(-place / math.sqrt(2)) / 2 for place in (a, b))
+    shift = math.log(gamma) / level
+    a, b = level / 2 - shift, -level / 2 - shift
+    high, low = (math.erfc(-argument / math.sqrt(2)) / 2 for argument in (a, b))
     error = (16 + 4 * b * b) * 2.0**-51 * high
     return min(1.0, max(0.0, high - gamma * low) + error)
 
@@ -109,49 +114,49 @@ def mixed_curve(level: float, pure: float, gamma: float) -> float:
     """H_γ of Gaussian noise of level μ together with any mechanism of a pure level s; rounded up.
 
     Both act on the same point, in any order, so their product bounds them: the worst mechanism of
-    level s answers e^s times as often in one world as in the other.
+    level s returns one answer e^s times as often in one world as in the other.
 
     >>> round(mixed_curve(0.2, 0.3, 1.0), 6)
     0.15466
     """
     likelier = math.exp(pure) * (1 + 2.0**-50)
     share = likelier / (1 + likelier) * (1 + 2.0**-50)
-    with_it = share * _at_any(level, gamma / likelier * (1 - 2.0**-51))
-    against = (1 - share) * (1 + 2.0**-46) * _at_any(level, gamma * likelier * (1 - 2.0**-48))
-    return min(1.0, (with_it + against) * (1 + 2.0**-48))
+    likely = share * _at_any(level, gamma / likelier * (1 - 2.0**-51))
+    unlikely = (1 - share) * (1 + 2.0**-46) * _at_any(level, gamma * likelier * (1 - 2.0**-48))
+    return min(1.0, (likely + unlikely) * (1 + 2.0**-48))
 
 
 def _at_any(level: float, gamma: float) -> float:
-    """The curve of a Gaussian also below 1, where that of the reversed pair says the same."""
+    """The curve of a Gaussian at any γ; below 1 by the curve of the reversed pair."""
     if gamma >= 1:
         return gaussian_curve(level, gamma)
     return 1 - gamma + gamma * gaussian_curve(level, 1 / gamma) + 2.0**-50
 
 
 def gaussian_level(epsilon: float, delta: float, pure: float = 0.0) -> float:
-    """The largest μ at which Gaussian noise is (ε, δ), rounded down; 0 where a pure level is all.
+    """The largest μ at which Gaussian noise is (ε, δ), rounded down; 0 if the pure level uses up ε.
 
     >>> round(gaussian_level(1.0, 1e-6), 6)
     0.236704
     """
     gamma = math.exp(epsilon) * (1 - 2.0**-48)
 
-    def kept(level: float) -> bool:
+    def suffices(level: float) -> bool:
         return (mixed_curve(level, pure, gamma) if pure else gaussian_curve(level, gamma)) <= delta
 
     low, high = 0.0, 1.0
     if pure >= epsilon:
         return 0.0
-    while kept(high):
+    while suffices(high):
         low, high = high, 2 * high
     while high - low > max(high * 2.0**-45, 1e-12):
         middle = (low + high) / 2
-        low, high = (middle, high) if kept(middle) else (low, middle)
+        low, high = (middle, high) if suffices(middle) else (low, middle)
     return low
 
 
 def level_of_pure(epsilon: float) -> float:
-    """The least μ whose trade-off lies above that of every mechanism of a pure level, rounded up.
+    """The least μ whose trade-off dominates every mechanism of a pure level, rounded up.
 
     2Φ⁻¹(e^ε/(1 + e^ε)), by the inverse error function, which keeps the digits of small levels.
 
@@ -164,7 +169,7 @@ def level_of_pure(epsilon: float) -> float:
 
 
 def pure_of_level(level: float) -> float:
-    """The largest pure level that Gaussian noise of level μ hides, rounded down.
+    """The largest pure level dominated by Gaussian noise of level μ, rounded down.
 
     >>> round(pure_of_level(0.0711), 4)
     0.0567
@@ -188,6 +193,6 @@ def gaussian_epsilon(level: float, delta: float) -> float:
         low, high = high, min(2 * high, _LARGEST)
     while high - low > high * 2.0**-45:
         middle = (low + high) / 2
-        kept = gaussian_curve(level, math.exp(middle) * (1 - 2.0**-48)) <= delta
-        low, high = (low, middle) if kept else (middle, high)
+        suffices = gaussian_curve(level, math.exp(middle) * (1 - 2.0**-48)) <= delta
+        low, high = (low, middle) if suffices else (middle, high)
     return high

@@ -1,4 +1,4 @@
-"""Pairs of laws as privacy losses with their masses, and what is released about each time point.
+"""Pairs of laws as privacy losses with their masses, and releases about one time point each.
 
 Theorem: docs/theory/f-sweep.md (one mechanism per time point)
 """
@@ -16,27 +16,34 @@ from quiltwork.influence.tradeoffs.curves import FloatArray, gaussian_epsilon
 
 _UP = 1 + 2.0**-40
 _SPLIT = 1e-11
-"""Of the mass of a cell: how far connecting its dots may be off."""
+"""The rounding error of splitting a cell's mass between its ends, as a share of the mass."""
 _PER_DEVIATION = 32
+"""Cells per standard deviation."""
 _FAR = 9.0
+"""Losses beyond this many standard deviations count as unbounded."""
 
 
 @dataclass(frozen=True, eq=False)
-class Losses:
-    """A pair of laws by its privacy losses log P/Q, their masses under P, and where Q has none."""
+class PrivacyLosses:
+    """A pair of laws P, Q: its privacy losses log P/Q and their masses under P.
+
+    `unbounded` is the mass under P where Q has none.
+    """
 
     loss: FloatArray
     mass: FloatArray
-    never: float = 0.0
+    unbounded: float = 0.0
 
     def excess(self, epsilon: float) -> float:
         """H at e^ε, rounded up."""
         above = self.loss > epsilon
-        return float(self.mass[above] @ -np.expm1(epsilon - self.loss[above])) * _UP + self.never
+        return (
+            float(self.mass[above] @ -np.expm1(epsilon - self.loss[above])) * _UP + self.unbounded
+        )
 
     def epsilon(self, delta: float) -> float:
-        """The least ε at which δ is kept, rounded up; inf if none does."""
-        if self.never > delta:
+        """The least ε at which δ holds, rounded up; inf if there is none."""
+        if self.unbounded > delta:
             return math.inf
         low, high = 0.0, max(float(self.loss.max()), 0.0)
         if self.excess(0.0) <= delta:
@@ -48,25 +55,25 @@ class Losses:
 
 
 class StepRelease(Hashable, Protocol):
-    """What is released about each time point, by a level that can be raised and lowered."""
+    """A release about each time point, of a level that can be varied."""
 
     @property
     def level(self) -> float:
-        """In its own unit."""
+        """The level, in the unit of the release."""
 
     @property
     def reach(self) -> float:
-        """About how far its loss goes, as a Gaussian level."""
+        """The size of its losses, as a Gaussian level."""
 
     @property
-    def losses(self) -> Losses:
-        """Those of one release."""
+    def losses(self) -> PrivacyLosses:
+        """The privacy losses of one release."""
 
     def epsilon(self, times: int, delta: float) -> float:
-        """ε of so many about one and the same secret."""
+        """ε of this many releases about one secret."""
 
     def at(self, level: float) -> Self:
-        """The same kind at another level."""
+        """The same kind of release at another level."""
 
 
 @dataclass(frozen=True)
@@ -81,32 +88,32 @@ class GaussianRelease:
         return self.level
 
     @property
-    def losses(self) -> Losses:
-        """Losses are N(μ²/2, μ²); the mass of each cell is put on its ends."""
+    def losses(self) -> PrivacyLosses:
+        """N(μ²/2, μ²), with the mass of each cell split between its ends."""
         from scipy.special import ndtr
 
         mu = self.level
         edges = mu * (mu / 2 + np.arange(-_FAR, _FAR + 1e-9, 1 / _PER_DEVIATION))
-        inside, other = (_between(ndtr, edges / mu - shift) for shift in (mu / 2, -mu / 2))
+        mass_p, mass_q = (_between(ndtr, edges / mu - shift) for shift in (mu / 2, -mu / 2))
         low, high = np.exp(-edges[:-1]), np.exp(-edges[1:])
-        upper = np.clip((inside * low - other) / (low - high), 0, inside)
+        upper = np.clip((mass_p * low - mass_q) / (low - high), 0, mass_p)
         mass = np.zeros(len(edges))
-        mass[1:] += upper + inside * _SPLIT
-        mass[:-1] += inside - upper + inside * _SPLIT
+        mass[1:] += upper + mass_p * _SPLIT
+        mass[:-1] += mass_p - upper + mass_p * _SPLIT
         mass[0] += float(ndtr(-_FAR))
-        return Losses(edges, mass * _UP, float(ndtr(-_FAR)) * _UP)
+        return PrivacyLosses(edges, mass * _UP, float(ndtr(-_FAR)) * _UP)
 
     def epsilon(self, times: int, delta: float) -> float:
-        """Squares of levels add up."""
+        """ε of several releases: squares of levels add up."""
         return gaussian_epsilon(self.level * math.sqrt(times) * (1 + 2.0**-50), delta)
 
     def at(self, level: float) -> GaussianRelease:
-        """Of another μ."""
+        """Gaussian noise of another μ."""
         return GaussianRelease(level)
 
 
 def _between(ndtr: Callable[[FloatArray], FloatArray], at: FloatArray) -> FloatArray:
-    """The chances of the cells between some places, from the side where nothing cancels."""
+    """The probabilities of the cells between places, computed in the tail where nothing cancels."""
     low, high = at[:-1], at[1:]
     return np.asarray(np.where(low > 0, ndtr(-low) - ndtr(-high), ndtr(high) - ndtr(low)))
 
@@ -120,26 +127,26 @@ class BoundedRelease:
 
     @property
     def reach(self) -> float:
-        """Losses are ±ε."""
+        """ε itself: losses are ±ε."""
         return self.level
 
     @property
-    def losses(self) -> Losses:
-        """Those that dominate every such mechanism (Kairouz, Oh and Viswanath 2015)."""
+    def losses(self) -> PrivacyLosses:
+        """The losses that dominate every (ε, δ) mechanism (Kairouz, Oh and Viswanath 2015)."""
         likelier = 1 / (1 + math.exp(-self.level))
         mass = np.array([1 - likelier, likelier]) * ((1 - self.slack) * _UP)
-        return Losses(np.array([-self.level, self.level * _UP]), mass, self.slack)
+        return PrivacyLosses(np.array([-self.level, self.level * _UP]), mass, self.slack)
 
     def epsilon(self, times: int, delta: float) -> float:
-        """Of so many, losses are a binomial walk; exactly what the worst of them tell."""
+        """ε of several releases: their losses are a binomial walk, exactly."""
         from scipy.stats import binom
 
-        won = np.arange(times + 1)
-        chance = binom.pmf(won, times, 1 / (1 + math.exp(-self.level))) * (1 + 1e-9)
-        never = -math.expm1(times * math.log1p(-self.slack)) if self.slack else 0.0
-        steps = (2 * won - times).astype(np.float64) * (self.level * _UP)
-        return Losses(steps, chance * (1 - never), never * _UP).epsilon(delta)
+        successes = np.arange(times + 1)
+        chance = binom.pmf(successes, times, 1 / (1 + math.exp(-self.level))) * (1 + 1e-9)
+        unbounded = -math.expm1(times * math.log1p(-self.slack)) if self.slack else 0.0
+        steps = (2 * successes - times).astype(np.float64) * (self.level * _UP)
+        return PrivacyLosses(steps, chance * (1 - unbounded), unbounded * _UP).epsilon(delta)
 
     def at(self, level: float) -> BoundedRelease:
-        """Of another ε and the same δ."""
+        """The same mechanism at another ε and the same δ."""
         return BoundedRelease(level, self.slack)
