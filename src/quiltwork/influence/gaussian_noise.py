@@ -163,8 +163,8 @@ class GaussianCalibration(ResultBase):
         ratio = self.excess
         if ratio > 1 + 1e-3:
             lines.append(
-                f"If no time point said anything about another, {self.scale / ratio:.6g} would do: "
-                f"what hangs together asks for {ratio:.3g} times as much noise."
+                f"If time points were independent, {self.scale / ratio:.6g} would suffice: the "
+                f"dependence needs {ratio:.3g} times as much noise."
             )
         return "\n".join(lines)
 

@@ -140,9 +140,12 @@ def test_rows_of_families_pay_for_their_own_family(seed):
 
 
 def test_what_is_hidden_is_said():
-    assert "at most the range, whatever was recorded" in calibrate(AR, 9, 1, query=SUM).explain()
+    assert (
+        "at most the range are hidden, whatever was recorded"
+        in calibrate(AR, 9, 1, query=SUM).explain()
+    )
     told = calibrate(GaussianSeries(ar=[0.8], within=2.5), 9, 1, query=SUM, episode=2).explain()
-    assert "at most 2.5" in told
+    assert "at most 2.5 are hidden" in told
     assert "Every stretch of 2 time points" in told
 
 

@@ -100,7 +100,7 @@ static void try_sweep(int wild) {
     given.any_start = given.to_left && !draw(3);
     const int64_t rows = given.blocks * given.pairs * size, cells = size * size;
     double *above = numbers(rows), *below = numbers(rows), *margins = numbers(given.spans);
-    double *tells = numbers(cells), *start = numbers((given.known + 1) * cells);
+    double *distinguishable = numbers(cells), *start = numbers((given.known + 1) * cells);
     double *levels = numbers(nodes), *result = numbers(nodes * cells);
     int64_t *span = places(given.spans), *x = places(given.pairs), *y = places(given.pairs), m = 0;
     int64_t *block = places(given.spans * nodes);
@@ -115,7 +115,7 @@ static void try_sweep(int wild) {
     }
     for (int64_t u = 0; u < size; u++) {
         for (int64_t w = 0; w < size; w++) {
-            tells[u * size + w] = (double)draw(2);
+            distinguishable[u * size + w] = (double)draw(2);
             if (u == w) continue;
             x[m] = u + (wild && !draw(500));
             y[m++] = w;
@@ -130,7 +130,8 @@ static void try_sweep(int wild) {
     }
     if (wild && !draw(50)) given.known = draw(2) ? nodes : -1;
     given.above = above, given.below = below, given.span = span, given.margins = margins;
-    given.x = x, given.y = y, given.tells = tells, given.start = start, given.levels = levels;
+    given.x = x, given.y = y, given.distinguishable = distinguishable;
+    given.start = start, given.levels = levels;
     given.possible = possible, given.block = block, given.result = result;
     const int64_t widest = span[given.spans - 1], programs = given.spans * given.pairs;
     int64_t bytes = sweep_room(size, widest, programs);
@@ -142,7 +143,7 @@ static void try_sweep(int wild) {
         status = sweep(&given, (int64_t)sizeof given, memory, bytes, &at, some_work());
     } while (status == MORE);
     ended[status + 4]++;
-    void *all[] = {above, below, margins, tells, start, levels, result,
+    void *all[] = {above, below, margins, distinguishable, start, levels, result,
                    span,  x,     y,       block, possible, memory};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) free(all[i]);
 }

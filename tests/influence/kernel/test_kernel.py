@@ -60,7 +60,7 @@ def stretch(rng, size, nodes, to_left, spans=(1,)):
         "span": np.array(spans),
         "margins": np.zeros(len(spans)),
         "pairs": pairs,
-        "tells": differ,
+        "distinguishable": differ,
         "start": (law[:, np.newaxis] - law)[np.newaxis],
         "levels": rng.gamma(1, 0.5, nodes),
         "possible": np.ones((nodes, size), dtype=bool),
@@ -316,8 +316,8 @@ def test_hostile_input_is_refused_in_a_sentence(changed, words):
             given[name].flat[-1] = value
     with pytest.raises(KernelError, match=words):
         kernel.sweep(**given)
-    with pytest.raises(ValueError, match="differ in shape: \\['tells'\\]"):
-        kernel.sweep(**given | {"tells": np.ones((2, 2), dtype=bool)})
+    with pytest.raises(ValueError, match="differ in shape: \\['distinguishable'\\]"):
+        kernel.sweep(**given | {"distinguishable": np.ones((2, 2), dtype=bool)})
 
 
 def test_hostile_trees_and_groups_are_refused_in_a_sentence():
@@ -327,14 +327,14 @@ def test_hostile_trees_and_groups_are_refused_in_a_sentence():
     for name, value in (("parent", 3), ("parent", -1), ("order", 3), ("order", -3)):
         trees = SpanningTrees.none(2, 3)
         getattr(trees, name)[1, 0] = value
-        with pytest.raises(KernelError, match="names a state"):
+        with pytest.raises(KernelError, match="refers to a state"):
             kernel.solve(rows, rows, limits, group, trees)
     with pytest.raises(KernelError, match="out of range"):
         kernel.solve(rows, rows, limits, np.array([0, 1]), honest)
     with pytest.raises(ValueError, match="limits"):
         kernel.solve(rows, rows, np.zeros((1, 2, 2)), group, honest)
     with pytest.raises(KernelError, match="out of range"):
-        library.room(-1)
+        library.workspace(-1)
 
 
 def test_linear_equations_are_those_of_a_library_and_of_an_iteration():
