@@ -120,7 +120,7 @@ def test_what_no_certificate_is_about_is_said():
         calibrate(CHAIN, 50, 1, method="exact"),
         calibrate(MarkovChain(CHAIN.transition, "any"), 50, 1),
     ):
-        with pytest.raises(UnsupportedError, match="Certificates are (written )?for"):
+        with pytest.raises(UnsupportedError, match="Certificates are"):
             certificate(calibration)
     with pytest.raises(InvalidInputError):
         check_certificate("{}")
