@@ -34,7 +34,7 @@ from quiltwork.exact import (
     proper_fraction,
     to_fraction,
 )
-from quiltwork.influence.tradeoffs.one_per_point import LeakageRun, largest_step, leakage_per_step
+from quiltwork.influence.tradeoffs.one_per_point import StepLeakage, largest_step, leakage_per_step
 from quiltwork.influence.tradeoffs.privacy_losses import (
     BoundedRelease,
     GaussianRelease,
@@ -289,7 +289,7 @@ def _in_unit(value: float | None, unit: Unit) -> float | None:
     return value**2 / 2 * (1 - 2.0**-50)
 
 
-def _profile(found: Sequence[Sequence[LeakageRun]], length: int) -> LeakageProfile:
+def _profile(found: Sequence[Sequence[StepLeakage]], length: int) -> LeakageProfile:
     """The worst of some beliefs about every time point."""
     first = np.unique([one.first for runs in found for one in runs]).astype(np.int64)
     rows = []

@@ -46,7 +46,7 @@ NEAR = 1_000
 
 
 @dataclass(frozen=True)
-class LeakageRun:
+class StepLeakage:
     """The leakage about nodes first..last: ε at which δ holds."""
 
     first: int
@@ -57,7 +57,7 @@ class LeakageRun:
 @lru_cache(maxsize=64)
 def leakage_per_step(
     belief: Belief, release: StepRelease, length: int, delta: float
-) -> tuple[list[LeakageRun], float]:
+) -> tuple[list[StepLeakage], float]:
     """ε at which releases about each time point keep δ: for runs of points now, and in the limit.
 
     Never more than if all time points were one secret; inf in the limit if it grows without bound.
@@ -68,11 +68,11 @@ def leakage_per_step(
     """
     kernels = _kernels(belief, length)
     if kernels.has_no_secret:
-        return [LeakageRun(1, length, 0.0)], 0.0
+        return [StepLeakage(1, length, 0.0)], 0.0
     group = release.epsilon(length, delta)
     sweep, limit = _settled(kernels, release, delta, group)
     current = sweep.runs(release, length)
-    runs = [LeakageRun(run.first, run.last, min(run.epsilon, group)) for run in current]
+    runs = [StepLeakage(run.first, run.last, min(run.epsilon, group)) for run in current]
     return runs, limit
 
 
@@ -235,10 +235,10 @@ class StepwiseSweep:
             return release.epsilon(1, self.delta)
         return _StepCurves(self, release).limit()
 
-    def runs(self, release: StepRelease, length: int) -> list[LeakageRun]:
+    def runs(self, release: StepRelease, length: int) -> list[StepLeakage]:
         """ε about each of `length` time points, as runs from the first to the last."""
         if self.kernels.independent:
-            return [LeakageRun(1, length, release.epsilon(1, self.delta))]
+            return [StepLeakage(1, length, release.epsilon(1, self.delta))]
         return _StepCurves(self, release).runs(length)
 
 
@@ -349,7 +349,7 @@ class _StepCurves:
             curves = self.left(node + 1, curves)
         return worst
 
-    def runs(self, length: int) -> list[LeakageRun]:
+    def runs(self, length: int) -> list[StepLeakage]:
         """Runs of nodes, short near the ends; the largest curves of each on both sides."""
         lefts, rights = self.followed(1, length), self.followed(-1, length)
         runs = []
@@ -361,7 +361,7 @@ class _StepCurves:
                 left = self.over(1, lefts, range(one - 1, other), one)
                 right = self.over(-1, rights, range(length - other, length - one + 1), one)
                 worst = self.worst_epsilon(right, left, range(one, other + 1), worst)
-            runs.append(LeakageRun(first, last, worst))
+            runs.append(StepLeakage(first, last, worst))
         return runs
 
     def followed(self, direction: int, length: int) -> list[FloatArray]:
