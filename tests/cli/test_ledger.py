@@ -206,7 +206,7 @@ def test_a_paid_release_says_what_is_left_and_a_preview_what_it_would_take(
     assert (
         first == f"The total of 'd' would rise from 0 to {total:.6g}, of a budget of {budget:g}.\n"
     )
-    spent = f"The total of 'd' is {total:.6g} of {budget:g}"
+    spent = f"The total of dataset d is {total:.6g} of {budget:g}"
     (debit,) = made.history("d")
     more = made.accountant("d").how_many_more(debit.spending)
     assert 0 < more < 10

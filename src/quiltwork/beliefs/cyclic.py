@@ -447,10 +447,10 @@ def require_aligned(beliefs: Sequence[Belief], sequences: Iterable[Any]) -> None
         steady = [one for one in data if not dated or not has_clock_change(one)]
         if any(map(has_clock_change, steady)):
             raise InvalidInputError(
-                "Clocks change in these data, and the beliefs of a ledger are fixed. Create its "
-                "dataset with a belief for the begin of each series (quiltwork belief turn "
-                "--begins 2026-03-01T00:00), or leave out the time zone: then time points are in "
-                "local time."
+                "Clocks change in these data, and the beliefs of a ledger are fixed for one "
+                "beginning. Create its dataset with the time of the first time point (quiltwork "
+                "ledger create --begins 2026-01-01T00:00), or leave out the time zone: then time "
+                "points are in local time."
             )
         if dated and not steady:
             continue

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from datetime import UTC, datetime
+from collections.abc import Iterator
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -12,10 +11,8 @@ from quiltwork import files
 from quiltwork.cli.command import argument, belief_option, command, option, option_group
 from quiltwork.cli.output import check_targets, deliver, emit, progress, text_table
 from quiltwork.cli.series_options import Reading, read, read_beliefs
-from quiltwork.errors import InvalidInputError
 
 if TYPE_CHECKING:
-    from quiltwork.beliefs.calendars import Calendar
     from quiltwork.beliefs.goodness_of_fit import Comparison, Stays
     from quiltwork.influence.diagnostics import BeliefCheck
 
@@ -162,9 +159,6 @@ def _page(check: BeliefCheck) -> str:
     )
 
 
-_DAY = 86_400
-
-
 @command(
     example="""
     quiltwork belief turn belief.json --begins 08:00 -o from8.json
@@ -189,75 +183,15 @@ def turn(
 ) -> None:
     """Turn beliefs about days to series that begin at these times.
 
-    A release does so by itself. A ledger holds beliefs as they are: register its dataset with the
-    file written here, which has one belief for each time. Where clocks of a zone change while
-    series last, give the day too: the file then keeps when they change. Beliefs without a time of
-    day stay.
+    A release does so by itself. A ledger keeps beliefs as they are: create its dataset with
+    --begins, or with the file written here, which has one belief for each time. Where clocks of a
+    zone change while the series last, give the day too: the file then keeps the changes. Beliefs
+    without a time of day stay as they are.
     """
-    from quiltwork.beliefs import Belief, CyclicChain, beliefs_to_json
+    from quiltwork.beliefs import beliefs_to_json
+    from quiltwork.cli.turned_beliefs import turned_beliefs
 
     check_targets(output)
-    given, found = read_beliefs((file,)), dict[Belief, None]()
-    for belief in given:
-        if not isinstance(belief, CyclicChain):
-            found[belief] = None
-            continue
-        step = None if belief.grid is None else belief.grid.step
-        if step is None or belief.anchor is None:
-            raise InvalidInputError(
-                f"{file} does not say when its first phase is; fit it on data with times, or turn "
-                "it in Python with starting(phases)."
-            )
-        known = belief.calendar
-        if timezone is not None and (known is None or known.zone != timezone):
-            known = _calendar(timezone, begins)
-        if known is not None and timezone != "none" and all("-" in text for text in begins):
-            found.update((belief.beginning(_utc(text, known), known), None) for text in begins)
-            continue
-        if timezone not in (None, "none"):
-            raise InvalidInputError(
-                "Whether clocks change in a series depends on its day: give --begins a moment such "
-                "as 2026-03-01T08:00."
-            )
-        moments = [_moment(text, belief.period * step) for text in begins]
-        phases = {(moment - belief.anchor) // step % belief.period for moment in moments}
-        found.update((belief.starting(phase), None) for phase in sorted(phases))
-    document = beliefs_to_json(list(found))
-    deliver(document, [*map(repr, found), f"Written to {output}."], (), output)
-
-
-def _calendar(zone: str, begins: Sequence[str]) -> Calendar | None:
-    """Read when clocks of a zone change, around these moments; nothing for none."""
-    from quiltwork.beliefs.calendars import Calendar
-
-    if zone == "none" or not all("-" in text for text in begins):
-        return None
-    moments = [_moment(text, 0) for text in begins]
-    return Calendar.of(zone, min(moments), max(moments))
-
-
-def _utc(text: str, known: Calendar) -> int:
-    """Read a moment as clocks of a zone show it the first time, unless it has an offset."""
-    try:
-        read = datetime.fromisoformat(text)
-    except ValueError:
-        raise InvalidInputError(
-            f"Cannot read when {text!r} is; give a moment such as 2026-03-01T08:00."
-        ) from None
-    if read.tzinfo is not None:
-        return int(read.timestamp())
-    return known.moment(int(read.replace(tzinfo=UTC).timestamp()))
-
-
-def _moment(text: str, cycle: int) -> int:
-    """Read a time of day, or a moment, in seconds of the clock that beliefs keep."""
-    try:
-        if "-" not in text and cycle == _DAY:
-            return int(datetime.fromisoformat(f"1970-01-01T{text}+00:00").timestamp())
-        read = datetime.fromisoformat(text)
-    except ValueError:
-        day = "a time of day such as 08:00, or " if cycle == _DAY else ""
-        raise InvalidInputError(
-            f"Cannot read when {text!r} is; give {day}a moment such as 2026-03-01T08:00."
-        ) from None
-    return int((read if read.tzinfo else read.replace(tzinfo=UTC)).timestamp())
+    turned = turned_beliefs(read_beliefs((file,)), begins, timezone, file)
+    document = beliefs_to_json(turned)
+    deliver(document, [*map(repr, turned), f"Written to {output}."], (), output)

@@ -17,8 +17,9 @@ from quiltwork.cli.command import (
     level_number,
     option,
     option_group,
+    report_option,
 )
-from quiltwork.cli.output import emit
+from quiltwork.cli.output import check_targets, emit, note
 from quiltwork.cli.series_options import (
     Reading,
     pairs_option,
@@ -29,10 +30,11 @@ from quiltwork.cli.series_options import (
     read_pairs,
     read_states,
 )
+from quiltwork.cli.turned_beliefs import followed_zones, turned_beliefs
 from quiltwork.errors import BudgetExceeded
 
 if TYPE_CHECKING:
-    from quiltwork.budget import Checkpoint, Ledger
+    from quiltwork.budget import Checkpoint, Ledger, Status
 
 
 @group()
@@ -55,6 +57,8 @@ def _opened(url: str) -> Ledger:
         --budget 1
     quiltwork ledger create sqlite:///budget.db team --belief belief.json --length 52560 \\
         --budget 1 --delta 1e-6
+    quiltwork ledger create sqlite:///budget.db home --belief day.json --length 52560 \\
+        --budget 2 --begins 2026-01-01T00:00
     quiltwork ledger create sqlite:///budget.db survey --people --budget 1
     """
 )
@@ -67,6 +71,11 @@ def create(
         "belief, if persons are independent of each other."
     ),
     length: int | None = option("Time points; not for beliefs about rows.", "N"),
+    begins: str | None = option(
+        "When the series begins, for beliefs about the time of day: 2026-01-01T00:00. They then "
+        "follow its clock through the changes of their zone.",
+        "TIME",
+    ),
     budget: Fraction = option(
         "What all releases together may tell about any time point, or any person.",
         kind=level_number,
@@ -102,6 +111,14 @@ def create(
         _show([_opened(url).create(dataset, PEOPLE, None, budget)])
         return
     beliefs = read_beliefs(belief)
+    if begins is not None:
+        beliefs = tuple(turned_beliefs(beliefs, (begins,), None, " ".join(belief)))
+    elif zones := followed_zones(beliefs):
+        note(
+            f"The beliefs follow the clock of {' and '.join(zones)}, and a ledger keeps them for "
+            "one beginning: if clocks change while the series lasts, create the dataset with "
+            "--begins 2026-01-01T00:00, the time of its first time point."
+        )
     fixed = read_episode(protect, beliefs), delta or 0, pure or 0, read_pairs(pairs, beliefs)
     _show([_opened(url).create(dataset, beliefs, length, budget, *fixed)])
 
@@ -350,6 +367,8 @@ def _read_lost(text: str) -> tuple[str, list[dict[str, Any]]]:
 @command(
     example="""
     quiltwork ledger plan sqlite:///budget.db meters --ask histogram@144 --ask histogram@1008
+    quiltwork ledger plan sqlite:///budget.db meters --year 2025 --timezone Europe/Berlin \\
+        --monthly histogram -o plan.json --report plan.html
     quiltwork ledger plan sqlite:///budget.db meters --year 2025 --points-per-day 144 \\
         --daily histogram --weekly histogram --monthly histogram -o plan.json
     """
@@ -363,7 +382,12 @@ def plan(
         "QUERY[@WINDOW]",
     ),
     year: int | None = option("Plan a calendar year instead.", "YEAR"),
-    points_per_day: int | None = option("With --year.", "N"),
+    points_per_day: int | None = option("With --year.  [default: by the beliefs' step]", "N"),
+    timezone: str | None = option(
+        "With --year: days and months are those of this zone's clocks; or none.  [default: that of "
+        "the registered data]",
+        "ZONE",
+    ),
     daily: str | None = option("With --year: every day.", "QUERY"),
     weekly: str | None = option("With --year: every seven days.", "QUERY"),
     monthly: str | None = option("With --year: every month.", "QUERY"),
@@ -371,6 +395,7 @@ def plan(
     output: str | None = option(
         "Keep the plan here, for `quiltwork release --plan`.", "FILE", names="-o --output"
     ),
+    report: str | None = report_option,
 ) -> None:
     """Find the noise with which releases to come use up the budget exactly.
 
@@ -384,13 +409,18 @@ def plan(
     from quiltwork.budget.accounting.stored_plan import plan_document
     from quiltwork.cli.ledger_text import read_schedule
 
+    check_targets(output, report)
     opened = _opened(url)
     status = opened.status(dataset)
     if status.retired is not None:
         raise BudgetExceeded(f"Dataset {dataset!r} is retired ({status.retired}): nothing to plan.")
     spent = [debit.spending for debit in opened.history(dataset)]
     kinds = {"daily": daily, "weekly": weekly, "monthly": monthly}
-    queries = read_schedule(ask, status, year, points_per_day, kinds)
+    step = next((one.grid.step for one in status.beliefs if one.grid and one.grid.step), None)
+    if points_per_day is None and step is not None and 86_400 % step == 0:
+        points_per_day = 86_400 // step
+    zone = _zone_of(opened, status, timezone)
+    queries = read_schedule(ask, status, year, points_per_day, kinds, zone)
     found = planned(
         status.beliefs,
         length=status.length,
@@ -404,12 +434,32 @@ def plan(
     )
     about = dataset, status.length or len(found.items), episode, status.beliefs, pairs
     document = files.dump("ledger-plan", 1, plan_document(found, *about))
+    if report is not None:
+        from quiltwork.budget.accounting.stored_plan import StoredPlan
+        from quiltwork.cli.plan_page import plan_page, year_dates
+
+        stored = StoredPlan.from_json(document)
+        dated = None if year is None or ask else year_dates(stored, year, points_per_day, zone)
+        files.write(report, plan_page(found, stored, status.beliefs, dated))
     lines = [*found.table().splitlines(), "", *found.explain().splitlines()]
     lines += [] if found.spent else ["Nothing was spent before."]
     if output is not None:
         files.write(output, document + "\n")
         lines.append(f"Plan in {output}")
     emit(document, lines)
+
+
+def _zone_of(opened: Ledger, status: Status, typed: str | None) -> str | None:
+    """Return the zone of a dataset's year: as typed, as registered, or as its beliefs follow it."""
+    from quiltwork.beliefs import DatedChain
+    from quiltwork.series.registration import registered_reading
+
+    if typed is not None:
+        return None if typed == "none" else typed
+    if zone := registered_reading(opened, status.dataset).get("timezone"):
+        return str(zone)
+    zones = {one.calendar.zone for one in status.beliefs if isinstance(one, DatedChain)}
+    return zones.pop() if len(zones) == 1 else None
 
 
 @command(

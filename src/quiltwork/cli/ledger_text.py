@@ -111,8 +111,9 @@ def read_schedule(
     year: int | None,
     points_per_day: int | None,
     calendar_kinds: Mapping[str, str | None],
+    timezone: str | None = None,
 ) -> tuple[Planned, ...]:
-    """Read the releases to come: queries with windows, or a calendar year.
+    """Read the releases to come: queries with windows, or a calendar year of a zone.
 
     Raises:
         click.UsageError: if neither, or both, are asked for.
@@ -123,11 +124,14 @@ def read_schedule(
     if bool(asked) == bool(kinds):
         raise click.UsageError("give either --ask, or --year with --daily, --weekly or --monthly")
     if kinds and (year is None or points_per_day is None):
-        raise click.UsageError(f"--{min(kinds)} goes with --year and --points-per-day")
+        raise click.UsageError(
+            f"--{min(kinds)} goes with --year, and with --points-per-day where the beliefs do not "
+            "say how long a time point is"
+        )
     states = status.beliefs[0].states
     if year is not None and points_per_day is not None and kinds:
         queries = {kind: read_query(text, states, None) for kind, text in kinds.items()}
-        return calendar(year, points_per_day, **queries)
+        return calendar(year, points_per_day, **queries, timezone=timezone)
     return tuple(one for text in asked for one in _asked(text, status))
 
 

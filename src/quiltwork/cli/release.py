@@ -197,6 +197,11 @@ def release(
             from quiltwork.series.releases.release_page import ReportContext
 
             context = ReportContext(remaining(), series.grid.step)
+            if stored is not None and debit:
+                from quiltwork.cli.plan_page import carried_out
+
+                whose = debit["ledger"], debit["dataset"], debit["analyst"]
+                context = replace(context, plan=carried_out(stored.plan, series, *whose))
         to.deliver(
             released.to_json(),
             released_lines(released, confidence),

@@ -5,15 +5,18 @@ from __future__ import annotations
 import calendar as _calendar
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 from fractions import Fraction
-from itertools import repeat
+from itertools import pairwise, repeat
 
 from quiltwork.arguments import instance, listed
+from quiltwork.beliefs.zones import read_zone
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, integer, positive_fraction
 from quiltwork.queries import Query
 from quiltwork.queries.query import parse_query
 
+_DAY = 86_400
 _MOST = 20_000
 """Of queries in one plan, which takes seconds: half-hourly ones of a year are fewer."""
 
@@ -113,26 +116,60 @@ def calendar(
     daily: Query | None = None,
     weekly: Query | None = None,
     monthly: Query | None = None,
+    timezone: str | None = None,
 ) -> tuple[Planned, ...]:
     """A year of releases, in the order in which their windows end.
 
     One `daily` query per day, one `weekly` per full week of seven days from January 1 on, one
-    `monthly` per calendar month; leave out what is not wanted. The series begins on January 1.
+    `monthly` per calendar month; leave out what is not wanted. The series begins on January 1. With
+    a `timezone`, days are those of its clocks: of 23 hours in spring and of 25 in autumn.
 
     >>> from quiltwork import queries
     >>> histogram = queries.histogram()
     >>> len(calendar(2025, 144, daily=histogram, weekly=histogram, monthly=histogram))
     429
     """
-    day = integer(points_per_day, "points_per_day", 1)
-    which = integer(year, "year", 1, 9999)
-    months = [_calendar.monthrange(which, month)[1] for month in range(1, 13)]
-    length = day * sum(months)
+    points = integer(points_per_day, "points_per_day", 1)
+    chosen = integer(year, "year", 1, 9998)
+    days = _points_of_days(chosen, points, timezone)
+    months, first = [], 0
+    for month in range(1, 13):
+        last = first + _calendar.monthrange(chosen, month)[1]
+        months.append(sum(days[first:last]))
+        first = last
+    weeks = [sum(days[day : day + 7]) for day in range(0, len(days) - 6, 7)]
     planned: list[Planned] = []
-    if daily is not None:
-        planned += repeated(daily, day, length, "daily")
-    if weekly is not None:
-        planned += repeated(weekly, 7 * day, length, "weekly")
-    if monthly is not None:
-        planned += repeated(monthly, [day * days for days in months], length, "monthly")
+    for kind, query, windows in (
+        ("daily", daily, days),
+        ("weekly", weekly, weeks),
+        ("monthly", monthly, months),
+    ):
+        if query is not None:
+            planned += repeated(query, windows, sum(days), kind)
     return tuple(sorted(planned, key=lambda one: (one.query.stop or 0, one.query.start)))
+
+
+def _points_of_days(year: int, points_per_day: int, timezone: str | None) -> list[int]:
+    """Return how many time points each day of a year has by the clocks of a zone.
+
+    Raises:
+        InvalidInputError: if a time point does not divide a day whose clocks change.
+    """
+    length = 366 if _calendar.isleap(year) else 365
+    zone = read_zone(timezone)
+    if zone is None:
+        return [points_per_day] * length
+    midnights = [
+        datetime(year, 1, 1, tzinfo=zone) + timedelta(days=day) for day in range(length + 1)
+    ]
+    seconds = [int(midnight.timestamp()) for midnight in midnights]
+    days = []
+    for begin, end in pairwise(seconds):
+        points, rest = divmod((end - begin) * points_per_day, _DAY)
+        if rest:
+            raise InvalidInputError(
+                f"Clocks in {timezone} change in {year}, and {points_per_day} time points a day do "
+                "not divide the change; plan without a time zone, as clocks show the time."
+            )
+        days.append(points)
+    return days

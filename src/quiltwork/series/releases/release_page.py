@@ -47,6 +47,7 @@ if TYPE_CHECKING:
 
 
 _MOST_LABELS = 40
+_MOST_LINES = 6
 _CLOCK = re.compile(r"\d\d:00")
 _QUANTITIES = {
     "count": "time points",
@@ -60,16 +61,26 @@ _QUANTITIES = {
 
 
 @dataclass(frozen=True)
+class PlannedPart:
+    """One release of a plan: when it is about, and the release if it is made."""
+
+    when: str
+    release: Release | None
+
+
+@dataclass(frozen=True)
 class ReportContext:
     """What a page says beyond its release.
 
     Attributes:
         budget: a sentence on what is spent and what remains of the ledger's budget.
         step: the length of a time point in seconds.
+        plan: the releases of the plan to which the release belongs, in order.
     """
 
     budget: str | None = None
     step: int | None = None
+    plan: tuple[PlannedPart, ...] = ()
 
 
 def release_chart(release: Release, confidence: Number = 0.95) -> Chart:
@@ -112,6 +123,43 @@ def _hours(release: Release, described: str, spread: NDArray[np.float64]) -> Lin
     names = tuple(str(cell[0])[:2] for cell in release.cells[:: value.shape[1]])
     title = f"{title_of(release)} (ε = {release.epsilon:g})"
     return LineChart(title, described, "hour of the day", "time points", lines, x_names=names)
+
+
+def plan_progress(release: Release, plan: Sequence[PlannedPart]) -> Chart | None:
+    """Return the numbers of all releases of a plan that are made, beside each other in time.
+
+    Of those that ask the same as `release`. None for less than two, for labels and for many cells.
+    """
+    shown = [part for part in plan if part.release is None or part.release.cells == release.cells]
+    made = sum(part.release is not None for part in shown)
+    if made < 2 or release.mechanism == "exponential" or len(release.cells) > _MOST_LINES:
+        return None
+    lines = []
+    for index, cell in enumerate(release.cells):
+        points, spread = [], []
+        for place, part in enumerate(shown):
+            if part.release is not None:
+                value, low, high = (
+                    float(np.ravel(end)[index])
+                    for end in (part.release.value, *part.release.interval())
+                )
+                points.append((float(place), value))
+                spread.append((low, high))
+        lines.append(Line(cell_name(cell), tuple(points), spread=tuple(spread)))
+    return LineChart(
+        f"{release.query.words.capitalize()}: {made} of {len(shown)} releases",
+        "Each number with its 95 % interval.",
+        "",
+        quantity_of(release),
+        tuple(lines),
+        x_names=tuple(_short_when(part.when) for part in shown),
+    )
+
+
+def _short_when(words: str) -> str:
+    """Shorten "January 2026" to "Jan"; other words stay."""
+    month, _, year = words.partition(" ")
+    return month[:3] if month.isalpha() and year.isdecimal() and len(year) == 4 else words
 
 
 def title_of(release: Release) -> str:
@@ -180,6 +228,8 @@ def release_page(
     ]
     if release.protects != "person":
         sections.append(section("What it does not hide", bullets(_NOT_HIDDEN), anchor="limits"))
+    if (chart := plan_progress(release, known.plan)) is not None:
+        sections.append(section("The plan so far", figure(chart), anchor="plan"))
     if known.budget is not None:
         sections.append(section("The budget", paragraph(known.budget), anchor="budget"))
     if others is not None:
