@@ -10,7 +10,7 @@ from fractions import Fraction
 from itertools import pairwise, repeat
 
 from quiltwork.arguments import instance, listed
-from quiltwork.beliefs.zones import read_zone
+from quiltwork.beliefs.zones import parse_zone
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, integer, positive_fraction
 from quiltwork.queries import Query
@@ -156,7 +156,7 @@ def _points_of_days(year: int, points_per_day: int, timezone: str | None) -> lis
         InvalidInputError: if a time point does not divide a day whose clocks change.
     """
     length = 366 if _calendar.isleap(year) else 365
-    zone = read_zone(timezone)
+    zone = parse_zone(timezone)
     if zone is None:
         return [points_per_day] * length
     midnights = [
