@@ -1,10 +1,10 @@
-"""What only the papers need: what they print, computed again by this package.
+"""The papers' results, computed with this package.
 
 An experiment is a function under `experiments/` with the decorator `experiment`; it returns a
 frozen `Findings`: values beside the published ones, figures and tables. `make reproduce` runs
-them, keeps what is finished, and writes figures, CSV and one HTML page, or the pieces that the
-documentation includes. `examples` are the papers' own figures, lemmas and examples of failure.
-Nothing in the package imports any of it.
+experiments, caches results, and writes figures, CSV, one HTML page, and Markdown for the
+documentation. `examples` has the papers' own figures, lemmas and counterexamples.
+Nothing in the package imports this folder.
 """
 
 from papers.registry import (

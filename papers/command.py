@@ -1,4 +1,4 @@
-"""`make reproduce`: run experiments, keep them, write and show what they found."""
+"""The command behind `make reproduce`: run experiments, store them, write and print results."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def reproduce(
         "Also write Markdown pieces with their figures here, for the documentation.",
     ),
 ) -> None:
-    """Put the papers' published values beside ours.
+    """Compute the papers' results and put the published values beside them.
 
-    Runs every experiment, or those named. A finished experiment is kept and not run again while
-    the code and its size stay the same, so an interrupted run goes on where it stopped. One whose
-    data are not here is skipped, unless it is named.
+    Runs all experiments, or the named ones. A finished experiment is stored and not run again
+    while its code and size stay the same, so an interrupted run continues where it stopped. An
+    experiment whose data are missing is skipped; if it was named, that is an error.
     """
     chosen = select(names)
     if listing:
@@ -49,15 +49,15 @@ def reproduce(
     size: Size = "full" if full else "quick"
     outcomes: dict[str, Reproduction] = {}
     skipped: dict[str, str] = {}
-    for one in chosen:
+    for experiment in chosen:
         try:
-            with progress(1000, one.name) as bar:
-                outcomes[one.name] = run(one, size, output, _report(bar), fresh=fresh)
+            with progress(1000, experiment.name) as bar:
+                outcomes[experiment.name] = run(experiment, size, output, _report(bar), fresh=fresh)
                 _report(bar)(1, 1)
         except UnsupportedError as error:
             if names:
                 raise
-            skipped[one.name] = str(error)  # its data or extra is not here; the others go on
+            skipped[experiment.name] = str(error)  # data or an extra are missing: run the others
     shown = _with_earlier(outcomes, list(all_experiments().values()), size, output)
     index = write_all(shown, output)[0]
     written = [index, *(write_docs(outcomes.values(), docs) if docs else [])]
@@ -65,7 +65,7 @@ def reproduce(
 
 
 def _report(bar: object) -> Progress:
-    """Turn (done, total) into steps of a bar with 1000 of them."""
+    """Return a progress callback that moves a bar of 1000 steps."""
 
     def report(done: int, total: int) -> None:
         target = 1000 * done // max(1, total)
@@ -75,25 +75,28 @@ def _report(bar: object) -> Progress:
 
 
 def _with_earlier(
-    outcomes: dict[str, Reproduction], known: list[Experiment], size: Size, folder: Path
+    outcomes: dict[str, Reproduction], experiments: list[Experiment], size: Size, folder: Path
 ) -> list[Reproduction]:
-    """Add what earlier runs finished, so that the page grows with each run."""
-    found = [outcomes.get(one.name) or finished(one, size, folder) for one in known]
-    return [one for one in found if one is not None]
+    """Add results of earlier runs, so that the page shows all finished experiments."""
+    stored = [
+        outcomes.get(experiment.name) or finished(experiment, size, folder)
+        for experiment in experiments
+    ]
+    return [experiment for experiment in stored if experiment is not None]
 
 
 def _show_list(chosen: list[Experiment]) -> None:
     body = [
         {
-            "name": one.name,
-            "title": one.title,
-            "item": one.item,
-            "quick": dict(one.quick),
-            "full": dict(one.full),
+            "name": experiment.name,
+            "title": experiment.title,
+            "item": experiment.item,
+            "quick": dict(experiment.quick),
+            "full": dict(experiment.full),
         }
-        for one in chosen
+        for experiment in chosen
     ]
-    rows = [(one.name, one.item, one.title) for one in chosen]
+    rows = [(experiment.name, experiment.item, experiment.title) for experiment in chosen]
     emit(
         files.dump("experiments", 1, {"experiments": body}),
         text_table(["experiment", "item", "what"], rows),
@@ -106,23 +109,26 @@ def _show_outcomes(
     body = {
         "outcomes": [
             {
-                "name": one.experiment.name,
-                "size": one.size,
-                "seconds": one.seconds,
-                "kept": one.kept,
-                "result": result_to_dict(one.result),
+                "name": outcome.experiment.name,
+                "size": outcome.size,
+                "seconds": outcome.seconds,
+                "kept": outcome.kept,
+                "result": result_to_dict(outcome.result),
             }
-            for one in outcomes
+            for outcome in outcomes
         ],
         "skipped": skipped,
         "files": [str(path) for path in written],
     }
     lines = []
-    for one in outcomes:
-        origin = "finished earlier" if one.kept else f"{one.seconds:.3g} s"
-        lines += [f"{one.experiment.name}: {one.experiment.title} ({one.size}, {origin})"]
+    for outcome in outcomes:
+        origin = "finished earlier" if outcome.kept else f"{outcome.seconds:.3g} s"
+        lines += [
+            f"{outcome.experiment.name}: {outcome.experiment.title} ({outcome.size}, {origin})"
+        ]
         rows = [
-            (r.quantity, r.published_text(), r.ours_text(), r.comparison()) for r in one.result.rows
+            (r.quantity, r.published_text(), r.ours_text(), r.comparison())
+            for r in outcome.result.rows
         ]
         table = text_table(["quantity", "published", "ours", "difference"], rows)
         lines += [f"  {line}" for line in table] + [""]

@@ -1,4 +1,4 @@
-"""The table of experiments. A new one is a decorated function, and its module one line here.
+"""The registry of experiments. A new experiment is a decorated function; list its module here.
 
     @experiment(
         "geometric-figure-2",
@@ -9,8 +9,8 @@
     )
     def figure_2(progress: Progress, draws: int) -> Findings: …
 
-`progress(done, total)` may be called as often as one likes. Modules import what they need inside
-the functions, so that listing experiments stays instant.
+Call `progress(done, total)` as often as is useful. Modules import heavy packages inside their
+functions, so that listing experiments is instant.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ MODULES = (
 )
 
 SHARED = "QUILTWORK_SHARED"
-"""Names the folder of real data, which are no part of the package."""
+"""Environment variable that names the folder of real data, which the package does not have."""
 
 Progress: TypeAlias = Callable[[int, int], None]
 Size: TypeAlias = Literal["quick", "full"]
@@ -50,7 +50,12 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class Experiment:
-    """One item of a paper, or one claim of ours, as something to run."""
+    """A runnable computation of an item of a paper, or of a claim of ours.
+
+    Attributes:
+        item: the paper's file name and the item in it, or "quiltwork".
+        quick, full: the arguments of the two sizes.
+    """
 
     name: str
     title: str
@@ -72,7 +77,7 @@ def experiment(
     quick: Mapping[str, int] | None = None,
     full: Mapping[str, int] | None = None,
 ) -> Callable[[Callable[..., Findings]], Experiment]:
-    """Turn a function of (progress, **size) into an experiment, or one that has no sizes.
+    """Decorate a function of (progress, **size) as an experiment; sizes may be empty.
 
     `item` is the paper's file name and the item in it, or "quiltwork" for a claim of ours.
     """
@@ -84,7 +89,7 @@ def experiment(
 
 
 def tracked(progress: Progress, items: Iterable[Item]) -> Iterator[Item]:
-    """Go through items and report each one that is done."""
+    """Yield the items and report progress after each."""
     listed = list(items)
     for done, item in enumerate(listed, start=1):
         yield item
@@ -94,17 +99,19 @@ def tracked(progress: Progress, items: Iterable[Item]) -> Iterator[Item]:
 def all_experiments() -> dict[str, Experiment]:
     """Return every experiment by name, in the order of the table."""
     modules = [importlib.import_module(module) for module in MODULES]
-    found = [value for m in modules for value in vars(m).values() if isinstance(value, Experiment)]
-    return {one.name: one for one in found}
+    experiments = [
+        value for m in modules for value in vars(m).values() if isinstance(value, Experiment)
+    ]
+    return {experiment.name: experiment for experiment in experiments}
 
 
 def select(names: Sequence[str]) -> list[Experiment]:
     """Return the named experiments, or all of them."""
-    known = all_experiments()
+    experiments = all_experiments()
     for name in names:
-        if name not in known:
-            raise InvalidInputError(f"No experiment {name!r}; there are: {', '.join(known)}.")
-    return [known[name] for name in names] if names else list(known.values())
+        if name not in experiments:
+            raise InvalidInputError(f"No experiment {name!r}; there are: {', '.join(experiments)}.")
+    return [experiments[name] for name in names] if names else list(experiments.values())
 
 
 def shared_file(name: str) -> Path:

@@ -1,4 +1,4 @@
-"""What an experiment returns: plain, frozen data that can be stored and shown again."""
+"""The result of an experiment as plain, frozen data that can be stored and shown again."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Value: TypeAlias = int | float | str
 
 @dataclass(frozen=True)
 class Row:
-    """One quantity: ours, and the published value where a paper prints one."""
+    """A computed quantity, beside the published value if a paper prints one."""
 
     quantity: str
     ours: Value
@@ -40,7 +40,7 @@ class Row:
         return "" if self.published is None else _text(self.published)
 
     def comparison(self) -> str:
-        """Say how ours stands to the published value.
+        """Return the relative difference of ours from the published value, as text.
 
         >>> Row("scale", 12.934051, published=13.0219).comparison()
         '-0.675 %'
@@ -75,7 +75,7 @@ class Sheet:
 
 @dataclass(frozen=True)
 class Findings:
-    """Everything an experiment found; `summary` says in a sentence or two what to see in it."""
+    """The results of an experiment; `summary` says in a sentence or two what they show."""
 
     summary: str
     rows: tuple[Row, ...]
@@ -84,7 +84,7 @@ class Findings:
 
 
 def result_to_dict(result: Findings) -> dict[str, Any]:
-    """Write a result as JSON-ready data."""
+    """Return a result as JSON-ready data."""
     return {
         "summary": result.summary,
         "rows": [asdict(row) for row in result.rows],
@@ -94,7 +94,11 @@ def result_to_dict(result: Findings) -> dict[str, Any]:
 
 
 def result_from_dict(data: Mapping[str, Any]) -> Findings:
-    """Read a result back."""
+    """Parse a result that `result_to_dict` returned.
+
+    Raises:
+        InvalidInputError: if fields are missing or unknown.
+    """
     try:
         return Findings(
             data["summary"],
@@ -124,22 +128,22 @@ _KINDS: dict[str, type[Any]] = {
 
 
 def chart_to_dict(chart: Chart) -> dict[str, Any]:
-    """Write a chart as JSON-ready data with its kind."""
+    """Return a chart as JSON-ready data with its kind."""
     kind = next(name for name, cls in _KINDS.items() if isinstance(chart, cls))
     return {"kind": kind, **asdict(chart)}
 
 
 def chart_from_dict(data: Mapping[str, Any]) -> Chart:
-    """Read a chart back."""
+    """Parse a chart that `chart_to_dict` returned."""
     fields = {name: _tuples(value) for name, value in data.items() if name != "kind"}
     kind = data.get("kind")
     try:
         if kind == "intervals":
-            fields["estimates"] = tuple(Estimate(**one) for one in fields["estimates"])
+            fields["estimates"] = tuple(Estimate(**body) for body in fields["estimates"])
         if kind == "lines":
             fields["lines"] = tuple(
-                Line(**{name: _tuples(value) for name, value in one.items()})
-                for one in fields["lines"]
+                Line(**{name: _tuples(value) for name, value in line.items()})
+                for line in fields["lines"]
             )
         chart: Chart = _KINDS[str(kind)](**fields)
     except (KeyError, TypeError) as error:

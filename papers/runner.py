@@ -1,4 +1,4 @@
-"""Run experiments once: a finished one is kept with a fingerprint of the code and its size."""
+"""Run experiments and cache their results under a fingerprint of the code and the size."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from quiltwork import files
 from quiltwork.errors import InvalidInputError
 
 PRESENTATION = ("cli/", "report/", "demo/")
-"""What shows results without changing them does not make a stored one stale; examples compute."""
+"""Folders that only show results: a change in them does not make a stored result stale."""
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """A result with what it came from; `kept` if it was finished earlier."""
+    """A result with its experiment and size; `kept` if it was stored by an earlier run."""
 
     experiment: Experiment
     size: Size
@@ -67,7 +67,7 @@ def finished(experiment: Experiment, size: Size, folder: Path) -> Reproduction |
 
 
 def fingerprint(experiment: Experiment, size: Size) -> str:
-    """Digest the mathematics, the experiment's own module and its size."""
+    """Return a digest of the package, the experiment's own module and its size."""
     own = sys.modules[experiment.function.__module__].__file__
     digest = hashlib.sha256(_mathematics())
     digest.update(Path(str(own)).read_bytes())
@@ -77,7 +77,7 @@ def fingerprint(experiment: Experiment, size: Size) -> str:
 
 @cache
 def _mathematics() -> bytes:
-    """Digest the package, but for the rooms that only show results, and the examples."""
+    """Return a digest of the package without `PRESENTATION`, and of the examples."""
     import quiltwork
 
     package, examples = Path(quiltwork.__file__).parent, Path(__file__).parent / "examples"

@@ -1,4 +1,4 @@
-"""Results as files: figures, CSV, one HTML page, and pieces that the documentation includes."""
+"""Write results as figures, CSV, an HTML page, and Markdown for the documentation."""
 
 from __future__ import annotations
 
@@ -26,39 +26,41 @@ from quiltwork.report import (
 from quiltwork.report.figures import available, png
 
 LONG = 20
-"""Tables with more rows than this are folded on the page, and sheets are files only."""
+"""Longer tables are folded on the page, and longer sheets are written as files only."""
 HEADER = ("quantity", "published", "ours", "difference", "unit", "note")
 
 
 def write_all(outcomes: Sequence[Reproduction], folder: Path) -> list[Path]:
     """Write figures, CSV and `index.html`; return the paths, the page first."""
-    pieces = {folder / "index.html": _index(outcomes).encode()}
-    for one in outcomes:
-        pieces |= _tables(one, folder) | _drawings(one, folder) | _images(one, folder)
-    return _written(pieces)
+    contents = {folder / "index.html": _index(outcomes).encode()}
+    for outcome in outcomes:
+        contents |= _tables(outcome, folder) | _drawings(outcome, folder) | _images(outcome, folder)
+    return _write_files(contents)
 
 
 def write_docs(outcomes: Iterable[Reproduction], folder: Path) -> list[Path]:
     """Write `<name>.md` with its SVG figures, for the documentation to include."""
-    pieces: dict[Path, bytes] = {}
-    for one in outcomes:
-        pieces[folder / f"{one.experiment.name}.md"] = _markdown(one).encode()
-        pieces |= _drawings(one, folder)
-    return _written(pieces)
+    contents: dict[Path, bytes] = {}
+    for outcome in outcomes:
+        contents[folder / f"{outcome.experiment.name}.md"] = _markdown(outcome).encode()
+        contents |= _drawings(outcome, folder)
+    return _write_files(contents)
 
 
 def _tables(outcome: Reproduction, folder: Path) -> dict[Path, bytes]:
     stem = outcome.experiment.name
-    pieces = {folder / f"{stem}.csv": _csv(HEADER, map(_cells, outcome.result.rows)).encode()}
+    contents = {folder / f"{stem}.csv": _csv(HEADER, map(_cells, outcome.result.rows)).encode()}
     for sheet in outcome.result.sheets:
-        pieces[folder / f"{stem}-{sheet.name}.csv"] = _csv(sheet.header, sheet.rows).encode()
-    return pieces
+        contents[folder / f"{stem}-{sheet.name}.csv"] = _csv(sheet.header, sheet.rows).encode()
+    return contents
 
 
 def _drawings(outcome: Reproduction, folder: Path) -> dict[Path, bytes]:
     return {
-        folder / f"{outcome.experiment.name}-{one.name}.svg": standalone_svg(one.chart).encode()
-        for one in outcome.result.figures
+        folder / f"{outcome.experiment.name}-{drawing.name}.svg": standalone_svg(
+            drawing.chart
+        ).encode()
+        for drawing in outcome.result.figures
     }
 
 
@@ -68,14 +70,14 @@ def _images(outcome: Reproduction, folder: Path) -> dict[Path, bytes]:
         return {}
     stem = outcome.experiment.name
     figures = outcome.result.figures
-    return {folder / f"{stem}-{one.name}.png": png(one.chart) for one in figures}
+    return {folder / f"{stem}-{drawing.name}.png": png(drawing.chart) for drawing in figures}
 
 
-def _written(pieces: dict[Path, bytes]) -> list[Path]:
-    for path, content in pieces.items():
+def _write_files(contents: dict[Path, bytes]) -> list[Path]:
+    for path, content in contents.items():
         path.parent.mkdir(parents=True, exist_ok=True)
         files.write(path, content)
-    return list(pieces)
+    return list(contents)
 
 
 def _cells(row: Row) -> tuple[Value, ...]:
@@ -83,14 +85,14 @@ def _cells(row: Row) -> tuple[Value, ...]:
     return (row.quantity, published, row.ours, row.comparison(), row.unit, row.note)
 
 
-def _shown(row: Row) -> tuple[str, ...]:
+def _texts(row: Row) -> tuple[str, ...]:
     """Return the cells as text for people; `_cells` keeps every digit for CSV."""
-    shown = (row.published_text(), row.ours_text(), row.comparison())
-    return (row.quantity, *shown, row.unit, row.note)
+    texts = (row.published_text(), row.ours_text(), row.comparison())
+    return (row.quantity, *texts, row.unit, row.note)
 
 
 def _used_columns(rows: Sequence[tuple[str, ...]]) -> list[int]:
-    """Leave out columns that no row fills, such as notes."""
+    """Return the columns that some row fills; notes are often empty."""
     return [i for i in range(len(HEADER)) if any(row[i] for row in rows)]
 
 
@@ -103,13 +105,13 @@ def _csv(header: Sequence[str], rows: Iterable[Sequence[Value]]) -> str:
 
 
 def _index(outcomes: Sequence[Reproduction]) -> str:
-    sizes = {one.size for one in outcomes}
+    sizes = {outcome.size for outcome in outcomes}
     lead = (
         "Published values beside the ones computed by this package. Where they differ, the note "
         "says why."
     )
     footer = f"Sizes: {', '.join(sorted(sizes)) or 'none'}."
-    return page("Reproduction", lead, [_section(one) for one in outcomes], footer)
+    return page("Reproduction", lead, [_section(outcome) for outcome in outcomes], footer)
 
 
 def _section(outcome: Reproduction) -> Html:
@@ -117,19 +119,21 @@ def _section(outcome: Reproduction) -> Html:
     parameters = ", ".join(
         f"{name} = {value:,}" for name, value in outcome.experiment.parameters(outcome.size).items()
     )
-    shown = [_shown(row) for row in outcome.result.rows]
-    used = _used_columns(shown)
+    texts = [_texts(row) for row in outcome.result.rows]
+    used = _used_columns(texts)
     downloads = [f"{stem}.csv", *(f"{stem}-{sheet.name}.csv" for sheet in outcome.result.sheets)]
     values = table(
         f"{outcome.experiment.item} ({outcome.size}"
         f"{': ' + parameters if parameters else ''}; {outcome.seconds:.3g} s)",
         [HEADER[i] for i in used],
-        [[row[i] for i in used] for row in shown],
+        [[row[i] for i in used] for row in texts],
     )
     return section(
         outcome.experiment.title,
         paragraph(outcome.result.summary),
-        *_in_order(values, len(shown), [figure(one.chart) for one in outcome.result.figures]),
+        *_values_and_figures(
+            values, len(texts), [figure(drawing.chart) for drawing in outcome.result.figures]
+        ),
         *(table(sheet.name, sheet.header, _digits(sheet)) for sheet in _short_sheets(outcome)),
         paragraph(joined([Html("Files:"), *(link(name, name) for name in downloads)])),
         paragraph("To compute it again:"),
@@ -138,7 +142,7 @@ def _section(outcome: Reproduction) -> Html:
     )
 
 
-def _in_order(values: Html, rows: int, figures: list[Html]) -> list[Html]:
+def _values_and_figures(values: Html, rows: int, figures: list[Html]) -> list[Html]:
     """Put a short table before its figures; fold a long one away after them."""
     if rows <= LONG:
         return [values, *figures]
@@ -151,7 +155,7 @@ def _flag(outcome: Reproduction) -> str:
 
 def _markdown(outcome: Reproduction) -> str:
     stem = outcome.experiment.name
-    rows = [_shown(row) for row in outcome.result.rows]
+    rows = [_texts(row) for row in outcome.result.rows]
     used = _used_columns(rows)
     lines = [
         f"<!-- Written by: make reproduce ONLY={stem}{_flag(outcome)} DOCS=1; do not edit. -->",

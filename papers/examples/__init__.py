@@ -1,4 +1,4 @@
-"""What only the papers need: their figures, lemmas and examples of failure, computed.
+"""The papers' figures, lemmas and counterexamples, computed.
 
-`gap` and `theorem_3_4` show what does not compose: `python -m papers.examples.NAME`.
+`gap` and `theorem_3_4` are counterexamples to composition: `python -m papers.examples.NAME`.
 """

@@ -1,9 +1,9 @@
-"""The holdout paper's definitions on tables of probabilities, word by word.
+"""The holdout paper's definitions, applied literally to tables of probabilities.
 
-`told` is equation (3), what a mechanism tells an adversary who knows some rows; `influence` is (6),
-the conditional max-influence, and with nothing known (5). Both enumerate every database, so tables
-have a few rows. `rows_of_theorem_1` is n_# of (8) from a belief, through Lemma 2 or 4;
-`paper_quilt_rows` is it from a quilt, and n_* of (7).
+`leakage` is equation (3), the leakage to an adversary who knows some rows; `influence` is (6), the
+conditional max-influence, and (5) if nothing is known. Both enumerate all databases, so tables have
+few rows. `rows_of_theorem_1` is n_# of (8) for a belief, by Lemma 2 or 4; `paper_quilt_rows` is
+n_# for a quilt, and n_* of (7).
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from quiltwork.influence import dp_for_bayesian_dp
 
 Table = NDArray[np.float64]
 LEMMA_1 = 0.92
-"""ε ≤ .92·√κ·τ gives P(|Q(X) − Q(P)| ≥ τ) ≤ 4·exp(−κnτ²/4): Lemma 1 with its constant mended."""
+"""ε ≤ .92·√κ·τ gives P(|Q(X) − Q(P)| ≥ τ) ≤ 4·exp(−κnτ²/4): Lemma 1 with its constant corrected."""
 
 
 def chain_table(start: Sequence[float], transition: Sequence[Sequence[float]], rows: int) -> Table:
-    """The joint probabilities of a chain, one axis for each row."""
+    """Return the joint probabilities of a chain, one axis for each row."""
     joint = np.asarray(start, dtype=float)
     for _ in range(rows - 1):
         joint = joint[..., None] * np.asarray(transition, dtype=float)
@@ -33,43 +33,43 @@ def chain_table(start: Sequence[float], transition: Sequence[Sequence[float]], r
 
 
 def randomized_response(shape: Sequence[int], level: float) -> Table:
-    """P(y | x) of telling every row of two states by randomized response; y after x."""
+    """Return P(y | x) if every row of two states is released by randomized response; axes x, y."""
     true = math.exp(level) / (1 + math.exp(level))
-    one = np.array([[true, 1 - true], [1 - true, true]])
+    answer = np.array([[true, 1 - true], [1 - true, true]])
     kernel = np.ones((2,) * (2 * len(shape)))
     for x in product(range(2), repeat=len(shape)):
         for y in product(range(2), repeat=len(shape)):
-            kernel[(*x, *y)] = math.prod(one[a, b] for a, b in zip(x, y, strict=True))
+            kernel[(*x, *y)] = math.prod(answer[a, b] for a, b in zip(x, y, strict=True))
     return kernel
 
 
-def told(joint: Table, kernel: Table, target: int, known: Sequence[int]) -> float:
-    """Equation (3): the supremum of ln P(y | x_i, x_S)/P(y | x_i', x_S) for the adversary A(i, S).
+def leakage(joint: Table, kernel: Table, target: int, known: Sequence[int]) -> float:
+    """Return equation (3): the supremum of ln P(y | x_i, x_S)/P(y | x_i', x_S) for A(i, S).
 
     For events the supremum is the same as for single outputs. Values of probability 0 are left out.
 
     >>> fair = chain_table([0.5, 0.5], [[0.5, 0.5], [0.5, 0.5]], 2)
-    >>> round(told(fair, randomized_response((2, 2), 0.5), 0, [1]), 6)
+    >>> round(leakage(fair, randomized_response((2, 2), 0.5), 0, [1]), 6)
     0.5
     """
     rows, worst = joint.ndim, 0.0
-    for seen in _values(joint.shape, known):
-        said = []
+    for values in _values(joint.shape, known):
+        laws = []
         for value in range(joint.shape[target]):
-            at = _at(rows, {target: value, **dict(zip(known, seen, strict=True))})
+            at = _at(rows, {target: value, **dict(zip(known, values, strict=True))})
             weights = joint[at]
             if weights.sum() > 0:
                 outputs = (weights[(..., *[None] * rows)] * kernel[at]).reshape(
                     -1, *kernel.shape[rows:]
                 )
-                said.append(outputs.sum(axis=0) / weights.sum())
-        for one, other in product(said, repeat=2):
-            worst = max(worst, float(np.log(one / other).max()))
+                laws.append(outputs.sum(axis=0) / weights.sum())
+        for first, second in product(laws, repeat=2):
+            worst = max(worst, float(np.log(first / second).max()))
     return worst
 
 
 def influence(joint: Table, target: int, others: Sequence[int], given: Sequence[int] = ()) -> float:
-    """Equation (6): ln max P(x_S | x_i, x_K)/P(x_S | x_i', x_K); (5) with nothing given."""
+    """Return equation (6): ln max P(x_S | x_i, x_K)/P(x_S | x_i', x_K); (5) if `given` is empty."""
     rows, worst = joint.ndim, 0.0
     for known in _values(joint.shape, given):
         laws = []
@@ -79,13 +79,13 @@ def influence(joint: Table, target: int, others: Sequence[int], given: Sequence[
             law = part.sum(axis=tuple(i for i, axis in enumerate(free) if axis not in others))
             if law.sum() > 0:
                 laws.append(law / law.sum())
-        for one, other in product(laws, repeat=2):
-            worst = max(worst, _ratio(np.atleast_1d(one), np.atleast_1d(other)))
+        for first, second in product(laws, repeat=2):
+            worst = max(worst, _ratio(np.atleast_1d(first), np.atleast_1d(second)))
     return worst
 
 
 def adversaries(rows: int) -> Iterator[tuple[int, tuple[int, ...]]]:
-    """Every A(i, S)."""
+    """Yield all adversaries A(i, S)."""
     for target in range(rows):
         rest = [row for row in range(rows) if row != target]
         for size in range(rows):
@@ -95,7 +95,7 @@ def adversaries(rows: int) -> Iterator[tuple[int, tuple[int, ...]]]:
 def rows_of_theorem_1(
     belief: Belief | None, budget: int, noise: float, tolerance: float, beta: float, length: int
 ) -> float:
-    """n_# of equation (8): 9B/(4σε') with ε' of Lemmas 2 to 4 for ε = τ/3, and 9·ln(4/β)/τ²."""
+    """Return n_# of (8): the larger of 9B/(4σε'), ε' by Lemmas 2 to 4 at τ/3, and 9·ln(4/β)/τ²."""
     third = tolerance / 3
     level = third
     if belief is not None:
@@ -130,7 +130,7 @@ def paper_quilt_rows(
 
 
 def lemma_1_rows(rate: float, budget: int, noise: float, tolerance: float, beta: float) -> float:
-    """Return the rows that Lemma 1 with its constant mended asks for, at concentration rate κ.
+    """Return the rows that Lemma 1 needs with its constant corrected, at concentration rate κ.
 
     For clusters, `rate` is that of their mix of sizes.
 
@@ -153,8 +153,8 @@ def _at(rows: int, fixed: dict[int, int]) -> tuple[Any, ...]:
     return tuple(fixed.get(axis, slice(None)) for axis in range(rows))
 
 
-def _ratio(one: Table, other: Table) -> float:
-    seen = one > 0
-    if (other[seen] == 0).any():
+def _ratio(law: Table, other_law: Table) -> float:
+    possible = law > 0
+    if (other_law[possible] == 0).any():
         return math.inf
-    return float(np.log(one[seen] / other[seen]).max())
+    return float(np.log(law[possible] / other_law[possible]).max())

@@ -1,14 +1,14 @@
-"""Climbers of the literature on every kind of leaderboard, on the same rows.
+"""Attacks from the literature on every kind of leaderboard, on the same rows.
 
-Rows have a label and many yes/no features, ten of which know a little about it. They are
-independent, come in copies, or follow each other in time: every feature and the label is then a
-chain that stays with probability 0.8, and a product of such chains forgets as fast as one of them,
-so a chain of two states is the belief. A submission is a vote for every row, of the holdout, of the
-training set and of fresh rows, which only the truth is computed from.
+Rows have a label and many yes/no features, ten of which are weakly correlated with it. Rows are
+independent, come in copies, or follow each other in time. In the last case every feature and the
+label is a chain that stays with probability 0.8. A product of such chains forgets as fast as one of
+them, so a chain of two states is the belief. A submission is a vote for every row of the holdout,
+of the training set and of fresh rows; fresh rows serve only to compute the true accuracy.
 
-Blum and Hardt's boosting of random votes, the selection of features by their score, hill climbing
-with restarts, flips of blocks of labels by row id, and a bandit that learns which of its arms lift
-the board; and an honest analyst, who fits on training rows.
+The attacks are Blum and Hardt's boosting of random votes, selection of features by their score,
+hill climbing with restarts, flips of blocks of labels by row id, and a bandit that learns which of
+its arms raise the score. An honest analyst fits on training rows only.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from quiltwork.holdout import Ladder, ReusableHoldout, plan_holdout
 from quiltwork.holdout.one_bit import OneBit, final_score_width
 
 Votes = NDArray[np.bool_]
-STAYS, COPIES, KNOWS, INFORMED = 0.8, 4, 0.55, 10
+STAYS, COPIES, ACCURACY, INFORMED = 0.8, 4, 0.55, 10
 WORLDS = ("independent", "duplicated", "in time")
 BOARDS = ("plain", "Ladder", "one bit", "counting", "counting, noise")
 CONFIDENCE = 0.95
@@ -35,7 +35,7 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class World:
-    """Rows of the holdout, of the training set and fresh ones, one after the other."""
+    """Rows of the holdout, then of the training set, then fresh rows."""
 
     name: str
     rows: int
@@ -44,14 +44,14 @@ class World:
     belief: Belief | None
 
     def truth(self, votes: Votes) -> float:
-        """How many fresh rows a vote is right about."""
+        """Return the accuracy of votes on fresh rows."""
         return float((votes == self.labels)[2 * self.rows :].mean())
 
 
 def make_world(name: str, rows: int, features: int, seed: int) -> World:
     """Draw rows: as many for training as in the holdout, twice as many fresh ones."""
     rng = np.random.default_rng(seed)
-    parts = [_drawn(name, count, features, rng) for count in (rows, rows, 2 * rows)]
+    parts = [_draw_rows(name, count, features, rng) for count in (rows, rows, 2 * rows)]
     labels = np.concatenate([labels for labels, _ in parts])
     table = np.concatenate([table for _, table in parts])
     belief: Belief | None = None
@@ -62,7 +62,7 @@ def make_world(name: str, rows: int, features: int, seed: int) -> World:
     return World(name, rows, labels, table, belief)
 
 
-def _drawn(
+def _draw_rows(
     name: str, rows: int, features: int, rng: np.random.Generator
 ) -> tuple[Votes, NDArray[np.bool_]]:
     count = -(-rows // COPIES) if name == "duplicated" else rows
@@ -72,55 +72,58 @@ def _drawn(
         table = np.logical_xor.accumulate(steps, axis=0)
     else:
         table = rng.random((count, features + 1)) < 0.5
-    labels, told = table[:, 0], table[:, 1:].copy()
-    if name == "in time":  # who knows the label is wrong in stretches, too
+    labels, columns = table[:, 0], table[:, 1:].copy()
+    if name == "in time":  # informative features are wrong in stretches
         wrong = np.logical_xor.accumulate(rng.random((count, INFORMED)) >= STAYS, axis=0)
-        agrees = ~wrong | (rng.random((count, INFORMED)) < 2 * KNOWS - 1)
+        agrees = ~wrong | (rng.random((count, INFORMED)) < 2 * ACCURACY - 1)
     else:
-        agrees = rng.random((count, INFORMED)) < KNOWS
-    told[:, :INFORMED] = labels[:, None] == agrees
+        agrees = rng.random((count, INFORMED)) < ACCURACY
+    columns[:, :INFORMED] = labels[:, None] == agrees
     if name == "duplicated":
-        labels, told = np.repeat(labels, COPIES)[:rows], np.repeat(told, COPIES, axis=0)[:rows]
-    return labels, told
+        labels, columns = (
+            np.repeat(labels, COPIES)[:rows],
+            np.repeat(columns, COPIES, axis=0)[:rows],
+        )
+    return labels, columns
 
 
 @dataclass(frozen=True)
-class Told:
-    """What a board says: whether this is its best, and a score where it gives one."""
+class BoardAnswer:
+    """The answer of a board: whether this is the best submission, and a score if it shows one."""
 
     better: bool
     score: float | None
 
 
 class Board(Protocol):
-    """Something to climb."""
+    """A leaderboard under attack."""
 
     promise: float
     step: float
 
-    def ask(self, votes: Votes) -> Told:
-        """Submit."""
+    def ask(self, votes: Votes) -> BoardAnswer:
+        """Submit votes."""
 
     def claim(self) -> float:
-        """The best score it shows in the end."""
+        """Return the best score shown at the end."""
 
 
 class Plain:
-    """Shows every score as it is."""
+    """A board that shows every score as it is."""
 
     promise, step = 1.0, 0.0  # nothing is promised
 
     def __init__(self, world: World, submissions: int) -> None:
         self._labels, self._rows, self._best = world.labels, world.rows, 0.0
 
-    def ask(self, votes: Votes) -> Told:
-        """Submit."""
+    def ask(self, votes: Votes) -> BoardAnswer:
+        """Submit votes."""
         score = float((votes == self._labels)[: self._rows].mean())
         better, self._best = score > self._best, max(score, self._best)
-        return Told(better, score)
+        return BoardAnswer(better, score)
 
     def claim(self) -> float:
-        """The best score it shows in the end."""
+        """Return the best score shown at the end."""
         return self._best
 
 
@@ -134,14 +137,14 @@ class Steps:
         if isinstance(self._board, OneBit):
             self.promise = final_score_width(self.promise, self._board.steps)
 
-    def ask(self, votes: Votes) -> Told:
-        """Submit."""
+    def ask(self, votes: Votes) -> BoardAnswer:
+        """Submit votes."""
         right = votes == self._labels
         moved = self._board.submit("climber", lambda rows: right[rows])
-        return Told(moved is not None, None if moved is None else moved.score)
+        return BoardAnswer(moved is not None, None if moved is None else moved.score)
 
     def claim(self) -> float:
-        """The best score it shows in the end."""
+        """Return the best score shown at the end."""
         if isinstance(self._board, OneBit):
             return self._board.final()
         return float(self._board.best or 0.0)
@@ -173,20 +176,20 @@ class Reused:
         )
         self.step = plan.threshold + 1 / (plan.values or 1)
 
-    def ask(self, votes: Votes) -> Told:
-        """Submit."""
+    def ask(self, votes: Votes) -> BoardAnswer:
+        """Submit votes."""
         right = votes == self._labels
         score = self._held.ask(lambda rows: right[rows]).value
         better, self._best = score > self._best, max(score, self._best)
-        return Told(better, score)
+        return BoardAnswer(better, score)
 
     def claim(self) -> float:
-        """The best score it shows in the end."""
+        """Return the best score shown at the end."""
         return self._best
 
 
 def make_board(name: str, world: World, submissions: int) -> Board:
-    """Begin a board on the world's holdout."""
+    """Create a board on the world's holdout."""
     if name == "plain":
         return Plain(world, submissions)
     if name in ("Ladder", "one bit"):
@@ -194,7 +197,7 @@ def make_board(name: str, world: World, submissions: int) -> Board:
     return Reused("rows" if name == "counting, noise" else None, world, submissions)
 
 
-Ask = Callable[[Votes], Told]
+Ask = Callable[[Votes], BoardAnswer]
 Attack = Callable[[World, Ask, int, np.random.Generator], None]
 
 
@@ -205,58 +208,58 @@ def _vote(kept: Sequence[Votes], rng: np.random.Generator, rows: int) -> Votes:
 
 
 def boosting(world: World, ask: Ask, submissions: int, rng: np.random.Generator) -> None:
-    """Submit random votes, keep the good, turn round the bad, and submit their majority."""
-    kept: list[Votes] = []
+    """Submit random votes, keep the good, invert the bad, and submit their majority."""
+    chosen: list[Votes] = []
     for _ in range(submissions - 1):
         votes = rng.random(len(world.labels)) < 0.5
-        told = ask(votes)
-        if told.better or (told.score is not None and told.score > 0.5):
-            kept.append(votes)
-        elif told.score is not None:
-            kept.append(~votes)
-    ask(_vote(kept, rng, len(world.labels)))
+        answer = ask(votes)
+        if answer.better or (answer.score is not None and answer.score > 0.5):
+            chosen.append(votes)
+        elif answer.score is not None:
+            chosen.append(~votes)
+    ask(_vote(chosen, rng, len(world.labels)))
 
 
 def selection(world: World, ask: Ask, submissions: int, rng: np.random.Generator) -> None:
-    """Ask about single features; vote with those that are good in training rows and here."""
+    """Submit single features; vote with those that are good on training rows and on the board."""
     training = slice(world.rows, 2 * world.rows)
-    kept: list[Votes] = []
+    chosen: list[Votes] = []
     for column in world.features.T[: submissions - 1]:
-        known = (column == world.labels)[training].mean() > 0.5
-        votes = column if known else ~column
-        told = ask(votes)
-        if told.better or (told.score is not None and told.score > 0.5):
-            kept.append(votes)
-    ask(_vote(kept, rng, len(world.labels)))
+        agrees_in_training = (column == world.labels)[training].mean() > 0.5
+        votes = column if agrees_in_training else ~column
+        answer = ask(votes)
+        if answer.better or (answer.score is not None and answer.score > 0.5):
+            chosen.append(votes)
+    ask(_vote(chosen, rng, len(world.labels)))
 
 
 def restarts(world: World, ask: Ask, submissions: int, rng: np.random.Generator) -> None:
-    """Climb by changing a committee of features a little; begin anew after ten failures."""
-    size, failures, kept = world.features.shape[1], 10, np.zeros(0, dtype=int)
+    """Hill climbing: change a few features of a committee; restart after ten failures."""
+    size, failures, committee = world.features.shape[1], 10, np.zeros(0, dtype=int)
     for _ in range(submissions):
         if failures >= 10:
-            kept, failures = rng.integers(0, size, 25), 0
-        tried = kept.copy()
+            committee, failures = rng.integers(0, size, 25), 0
+        tried = committee.copy()
         tried[rng.integers(0, 25, 3)] = rng.integers(0, size, 3)
         if ask(world.features[:, tried].mean(axis=1) > 0.5).better:
-            kept, failures = tried, 0
+            committee, failures = tried, 0
         else:
             failures += 1
 
 
 def flips(world: World, ask: Ask, submissions: int, rng: np.random.Generator) -> None:
-    """Learn labels by row id: flip a block of predictions, keep what lifts the score."""
+    """Learn labels by row id: flip a block of predictions, keep it if the score rises."""
     votes, best = rng.random(len(world.labels)) < 0.5, 0.0
     for _ in range(submissions):
         tried = votes.copy()
         tried[rng.choice(world.rows, world.rows // 50, replace=False)] ^= True
-        told = ask(tried)
-        if told.better or (told.score is not None and told.score > best):
-            votes, best = tried, best if told.score is None else told.score
+        answer = ask(tried)
+        if answer.better or (answer.score is not None and answer.score > best):
+            votes, best = tried, best if answer.score is None else answer.score
 
 
 def bandit(world: World, ask: Ask, submissions: int, rng: np.random.Generator) -> None:
-    """Twenty arms of features: pull the one with the best record, add what it gives if it lifts."""
+    """Bandit over twenty groups of features: try the most successful, keep what lifts the score."""
     arms = np.array_split(rng.permutation(world.features.shape[1]), 20)
     pulls, wins = np.ones(20), np.ones(20)
     committee = [world.features[:, 0]]
@@ -264,15 +267,15 @@ def bandit(world: World, ask: Ask, submissions: int, rng: np.random.Generator) -
         arm = int(np.argmax(wins / pulls + np.sqrt(2 * np.log(turn + 2) / pulls)))
         column = world.features[:, rng.choice(arms[arm])]
         tried = [*committee, column if rng.random() < 0.5 else ~column]
-        told = ask(_vote(tried, rng, len(world.labels)))
+        answer = ask(_vote(tried, rng, len(world.labels)))
         pulls[arm] += 1
-        if told.better:
+        if answer.better:
             wins[arm] += 1
             committee = tried
 
 
 def honest(world: World, ask: Ask, submissions: int, rng: np.random.Generator) -> None:
-    """Fit on training rows only: vote with the features that do best there, more and more."""
+    """Fit on training rows only: vote with a growing number of their best features."""
     training = slice(world.rows, 2 * world.rows)
     agree = (world.features[training] == world.labels[training, None]).mean(axis=0)
     order = np.argsort(-np.abs(agree - 0.5))
@@ -293,15 +296,15 @@ ATTACKS: dict[str, Attack] = {
 
 @dataclass(frozen=True)
 class Climb:
-    """What a board claims in the end, and what is true.
+    """The final claim of a board beside the true accuracy.
 
     Attributes:
         claim: the best score that the board shows.
-        truth: the best score on fresh rows of all that was submitted.
+        truth: the best score of all submissions on fresh rows.
         held: the best score on the holdout itself.
         promise: how far the claim may be above or below the truth.
-        step: how far an honest best may stay unnoticed.
-        submissions: before the budget was spent.
+        step: by how much an honest improvement may stay unnoticed.
+        submissions: the number before the budget was spent.
     """
 
     world: str
@@ -316,17 +319,24 @@ class Climb:
 
 
 def climb(world: World, attack: str, board: str, submissions: int, seed: int) -> Climb:
-    """Let one attacker climb one board."""
-    made = make_board(board, world, submissions)
+    """Run one attack on one board."""
+    target = make_board(board, world, submissions)
     truths, held = [0.0], [0.0]
 
-    def ask(votes: Votes) -> Told:
-        told = made.ask(votes)
+    def ask(votes: Votes) -> BoardAnswer:
+        answer = target.ask(votes)
         truths.append(world.truth(votes))
         held.append(float((votes == world.labels)[: world.rows].mean()))
-        return told
+        return answer
 
     with suppress(BudgetExceeded):
         ATTACKS[attack](world, ask, submissions, np.random.default_rng(seed))
-    found: Any = (made.claim(), max(truths), max(held), made.promise, made.step, len(truths) - 1)
-    return Climb(world.name, attack, board, *found)
+    outcome: Any = (
+        target.claim(),
+        max(truths),
+        max(held),
+        target.promise,
+        target.step,
+        len(truths) - 1,
+    )
+    return Climb(world.name, attack, board, *outcome)

@@ -79,14 +79,14 @@ class World:
 
 @dataclass(frozen=True)
 class Claims:
-    """Accuracies of the vote of k features, by who is asked.
+    """Accuracies of the vote of k features on three sets of rows.
 
     Attributes:
         sizes: the numbers k.
         train: on the training set.
-        holdout: what the holdout says.
+        holdout: as the holdout answers.
         fresh: on fresh rows.
-        rounds: of the holdout that were spent; 0 for a plain one.
+        rounds: of the holdout that were spent; 0 for a plain holdout.
     """
 
     sizes: tuple[int, ...]
@@ -105,14 +105,14 @@ def run_classic(
     """
     rng = np.random.default_rng(seed)
     train, held, fresh = (world.draw(rng) for _ in range(3))
-    inside = _ties(train)
-    plain = _claims(sizes, inside, _ties(held), train, held, fresh)
+    inside = _correlations(train)
+    plain = _claims(sizes, inside, _correlations(held), train, held, fresh)
     h = ReusableHoldout(
         train, held, world.beliefs, threshold=world.threshold, noise=world.noise, budget=budget
     )
-    answered = [2 * one.value - 1 for one in h.ask_many(_questions(world.features))]
-    answered += [0.0] * (world.features - len(answered))
-    ours = _claims(sizes, inside, np.array(answered), train, held, fresh, h)
+    correlations = [2 * answer.value - 1 for answer in h.ask_many(_questions(world.features))]
+    correlations += [0.0] * (world.features - len(correlations))
+    ours = _claims(sizes, inside, np.array(correlations), train, held, fresh, h)
     return plain, ours
 
 
@@ -127,7 +127,7 @@ def _questions(features: int) -> list[Statistic]:
     return [about(a, min(a + _CHUNK, features)) for a in range(0, features, _CHUNK)]
 
 
-def _ties(data: NDArray[np.bool_]) -> NDArray[np.float64]:
+def _correlations(data: NDArray[np.bool_]) -> NDArray[np.float64]:
     """Return each feature's correlation with the label."""
     features = data.shape[1] - 1
     parts = [
@@ -162,14 +162,14 @@ def _claims(
             votes = 2 * (data[:, chosen] == straight).sum(axis=1) >= len(chosen)
             return np.asarray(votes == data[:, -1])
 
-        said = float(right(held).mean()) if holdout is None else _asked(holdout, right)
-        rows.append((float(right(train).mean()), said, float(right(fresh).mean())))
+        claimed = float(right(held).mean()) if holdout is None else _answer(holdout, right)
+        rows.append((float(right(train).mean()), claimed, float(right(fresh).mean())))
     first, second, third = zip(*rows, strict=True)
     spent = 0 if holdout is None else holdout.budget - holdout.remaining
     return Claims(tuple(sizes), first, second, third, spent)
 
 
-def _asked(holdout: ReusableHoldout, right: Statistic) -> float:
+def _answer(holdout: ReusableHoldout, right: Statistic) -> float:
     try:
         return holdout.ask(right).value
     except BudgetExceeded:

@@ -1,4 +1,4 @@
-"""Mechanisms that look at the whole database: if priors are about databases, none serves all.
+"""Mechanisms that see the whole database: with priors over databases none is optimal for all.
 
 Theorem 6.3 in exact numbers, with its Figures 4 and 5.
 Cost: exponential in the number of rows; meant for small examples.
@@ -49,8 +49,8 @@ class NoCommonOptimum:
     """Theorem 6.3 in exact numbers.
 
     Attributes:
-        alone: what each of two consumers loses at least, each with its own best mechanism; here
-            both lose this, and Figure 4 attains it.
+        alone: the least loss of each of two consumers, each with its own optimal mechanism; it is
+            the same for both, and Figure 4 attains it.
         together: a lower bound on the sum of their losses under any one mechanism.
     """
 
@@ -59,7 +59,7 @@ class NoCommonOptimum:
 
     @property
     def excess(self) -> Fraction:
-        """What at least one mechanism for both costs them together; positive."""
+        """The least additional loss, summed, if both use one mechanism; positive."""
         return self.together - 2 * self.alone
 
 
@@ -108,17 +108,17 @@ def no_common_optimum(epsilon: Fraction = Fraction(1, 10)) -> NoCommonOptimum:
 
 
 def _bound(costs: FractionMatrix, alpha: Fraction, pairs: Pairs) -> Fraction:
-    """Bound the least loss from below; with prices rounded to simple fractions, often exactly."""
+    """Return a lower bound of the least loss; rounded to simple fractions it is often exact."""
     _, prices = solve(costs, alpha, pairs)
     simple = [[price.limit_denominator(_SIMPLE) for price in row] for row in prices]
     return max(lagrange_bound(costs, tried, alpha, pairs) for tried in (prices, simple))
 
 
 def figure_5(deltas: Sequence[Fraction]) -> dict[Database, list[Fraction]]:
-    """Return Figure 5: any mechanism with answers l, m, n, o that serves both consumers.
+    """Return Figure 5: any mechanism with answers l, m, n, o that is optimal for both consumers.
 
-    Reading l and n as 1, m and o as 2 gives the first consumer's optimum; l and o as 1, m and n as
-    2 the second's. `deltas` are δ1..δ4 in [0, 1].
+    Remapping l and n to 1, m and o to 2 gives the first consumer's optimum; l and o to 1, m and n
+    to 2 the second's. `deltas` are δ1..δ4 in [0, 1].
     """
     d1, d2, d3, d4 = deltas
     return {

@@ -1,4 +1,4 @@
-"""Between two windows both releases can be paid: what Theorem 3.1 does not cover.
+"""A time point between two windows can leak both levels: what Theorem 3.1 does not cover.
 
 Fair coins c_1, …, c_4 and X_t = (c_t, c_(t+1)) for t = 1, 2, 3: a chain whose neighbours share a
 coin while X_1 and X_3 are independent. Each of the windows A = {1} and B = {3} answers a question
@@ -20,13 +20,13 @@ _COINS = ((0, 0), (0, 1), (1, 0), (1, 1))
 
 
 def coin_chain() -> MarkovChain:
-    """X_t = (c_t, c_(t+1)): the next state keeps the second coin and adds a new one."""
+    """Return the chain X_t = (c_t, c_(t+1)): each state keeps one coin and adds a new one."""
     rows = [[0.5 if x[1] == y[0] else 0.0 for y in _COINS] for x in _COINS]
     return MarkovChain(rows, initial=[0.25] * 4, states=_COINS)
 
 
 def likelihood(answers: tuple[int, int], secret: tuple[int, int]) -> float:
-    """P(answers | X_2 = secret) for randomized response of level 1 on c_2 in A and on c_3 in B."""
+    """Return P(answers | X_2 = secret) under randomized response of level 1 on c_2 and c_3."""
     truth = math.e / (1 + math.e)
     return math.prod(
         truth if answer == coin else 1 - truth for answer, coin in zip(answers, secret, strict=True)
@@ -34,17 +34,17 @@ def likelihood(answers: tuple[int, int], secret: tuple[int, int]) -> float:
 
 
 def leakage_between() -> float:
-    """The exact leakage of X_2, by enumeration."""
+    """Return the exact leakage about X_2, by enumeration."""
     return max(
-        math.log(likelihood(answers, one) / likelihood(answers, other))
+        math.log(likelihood(answers, secret) / likelihood(answers, other_secret))
         for answers in _COINS
-        for one in _COINS
-        for other in _COINS
+        for secret in _COINS
+        for other_secret in _COINS
     )
 
 
 def main() -> None:
-    """Print what the theorem says, what leaks and what the accountant says."""
+    """Print the theorem's bound, the exact leakage and the accountant's bound."""
     chain = coin_chain()
     ab, ba = influence_between(chain, (1, 1), (3, 3), length=3)
     account = Accountant(chain, length=3)

@@ -28,17 +28,17 @@ class Comparison:
 
     @property
     def twice_the_level(self) -> float:
-        """What two answers would cost if levels added up."""
+        """The level of two answers if levels added up."""
         return 2 * math.log(self.one)
 
     @property
     def level_of_both(self) -> float:
-        """What two answers cost."""
+        """The level of two answers."""
         return math.log(self.two)
 
 
 def density(answers: Sequence[float], probability_of_one: float, first: int) -> float:
-    """The density of the answers given X_1 = first, up to a factor: a mixture over X_2."""
+    """Return the density of the answers given X_1 = first, up to a factor: a mixture over X_2."""
 
     def given(second: int) -> float:
         return math.exp(-sum(abs(w - first - second) for w in answers))
@@ -61,12 +61,12 @@ def compare(p: Number, q: Number) -> Comparison:
 
 def main() -> None:
     """Print both sides of the comparison."""
-    found = compare(0.9, 0.01)
+    ratios = compare(0.9, 0.01)
     print("The sum X_1 + X_2 of a two-step chain, released with Laplace noise of scale 1.")
-    print(f"one answer:  S = {found.one:.4f}, level ε = {math.log(found.one):.4f}")
-    print(f"two answers: D = {found.two:.4f}, level {found.level_of_both:.4f}")
-    print(f"S²/e² = {found.one**2 / math.e**2:.4f}, D/e² = {found.two / math.e**2:.4f}")
-    print(f"2ε = {found.twice_the_level:.4f} is exceeded: levels of Pufferfish do not add up.")
+    print(f"one answer:  S = {ratios.one:.4f}, level ε = {math.log(ratios.one):.4f}")
+    print(f"two answers: D = {ratios.two:.4f}, level {ratios.level_of_both:.4f}")
+    print(f"S²/e² = {ratios.one**2 / math.e**2:.4f}, D/e² = {ratios.two / math.e**2:.4f}")
+    print(f"2ε = {ratios.twice_the_level:.4f} is exceeded: levels of Pufferfish do not add up.")
 
 
 if __name__ == "__main__":

@@ -27,7 +27,7 @@ TYPICAL = (
     (0.01, 0.20, 0.70, 0.09),
     (0.002, 0.03, 0.36, 0.608),
 )
-"""How four levels of household power follow each other every ten minutes, roughly."""
+"""Typical transition probabilities between four levels of household power in ten minutes."""
 
 
 @experiment(
@@ -36,18 +36,20 @@ TYPICAL = (
     item="markov-quilt-composition, Theorem 3.4",
 )
 def theorem_3_4(progress: Progress) -> Findings:
-    """Two answers about X_1 + X_2 with p = .9, q = .01, all answers tried."""
+    """Two answers about X_1 + X_2 with p = .9, q = .01: the maximum over all answers."""
     from papers.examples.theorem_3_4 import compare
 
-    found = compare(0.9, 0.01)
+    comparison = compare(0.9, 0.01)
     return Findings(
         "The same noisy sum, released once and twice: the level of both exceeds twice the level "
         "of one, so arbitrary Pufferfish mechanisms are refused by the accountant.",
         (
-            Row("(max S)²/e²", round(found.one**2 / math.e**2, 4), 6.2672),
-            Row("max D/e²", round(found.two / math.e**2, 4), 6.3448, note="printed as a bound"),
-            Row("twice the level of one", found.twice_the_level),
-            Row("level of both", found.level_of_both),
+            Row("(max S)²/e²", round(comparison.one**2 / math.e**2, 4), 6.2672),
+            Row(
+                "max D/e²", round(comparison.two / math.e**2, 4), 6.3448, note="printed as a bound"
+            ),
+            Row("twice the level of one", comparison.twice_the_level),
+            Row("level of both", comparison.level_of_both),
         ),
     )
 
@@ -67,10 +69,10 @@ def many_releases(progress: Progress, most: int) -> Findings:
 
     chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]], initial=[0.8, 0.2])
     level = 1 / calibrate(chain, 100, 1, "exact").exact_scale
-    one, quilts = Spending.dp(level, 1, 100), influence_curve(chain, 100, method="exact")
+    spending, quilts = Spending.dp(level, 1, 100), influence_curve(chain, 100, method="exact")
     account, swept, joint = Accountant(chain, 100), [], []
     for done in tracked(progress, range(1, most + 1)):
-        account.add(one)
+        account.add(spending)
         swept.append((float(done), account.epsilon()))
         joint.append((float(done), quilts.epsilon(done * level)))
     rows = [
@@ -97,8 +99,8 @@ def many_releases(progress: Progress, most: int) -> Findings:
     )
     return Findings(
         "All releases share one quilt per time point, so its influence is paid once and not K "
-        "times. The sweep pays for what the releases tell about the neighbours, at most what a "
-        "quilt would betray if it were seen.",
+        "times. The sweep charges for what the releases reveal about the neighbours, which is at "
+        "most what the quilt itself would reveal.",
         tuple(rows),
         (Figure("costs", chart),),
     )
@@ -106,7 +108,7 @@ def many_releases(progress: Progress, most: int) -> Findings:
 
 @dataclass(frozen=True)
 class Home:
-    """What a year of one home costs, three ways, and how long the total took to compute.
+    """The cost of a home's year by three methods, and the time to compute the sweep.
 
     `linear` is Theorem 3.7, which adds up the costs of quilts.
     """
@@ -132,32 +134,35 @@ def fleet_year(progress: Progress, homes: int) -> Findings:
     histogram = queries.histogram()
     year = calendar(2025, DAY, daily=histogram, weekly=histogram, monthly=histogram)
     chains = fleet(homes)
-    found = [
+    homes_priced = [
         price(f"home {number}", chain, year)
         for number, chain in tracked(progress, enumerate(chains, 1))
     ]
     real = real_home()
     if real is not None:
-        found.append(price("the real home", real, year))
+        homes_priced.append(price("the real home", real, year))
     planned = plan(chains[0], length=365 * DAY, budget=4, queries=year)
     rows = [
-        *_rows("simulated homes, median", found[:homes]),
-        *(_rows("the real home", found[homes:]) if real is not None else ()),
+        *_rows("simulated homes, median", homes_priced[:homes]),
+        *(_rows("the real home", homes_priced[homes:]) if real is not None else ()),
         Row("expected error of a cell", planned.items[0].expected_error, note="plan for ε = 4"),
         Row("… with the budget split evenly", planned.items[0].naive_error),
-        Row("slowest total", max(home.seconds for home in found), unit="s"),
+        Row("slowest total", max(home.seconds for home in homes_priced), unit="s"),
     ]
     sheet = Sheet(
         "homes",
         ("home", "sweep", "sum of single costs", "as if independent", "seconds"),
-        tuple((h.name, h.swept, h.linear, h.as_if_independent, round(h.seconds, 3)) for h in found),
+        tuple(
+            (h.name, h.swept, h.linear, h.as_if_independent, round(h.seconds, 3))
+            for h in homes_priced
+        ),
     )
     return Findings(
-        f"{len(found)} homes with {len(year)} releases each, noise of scale {SCALE} on every "
-        "count. Adding up single costs says nothing useful; pretending that time points are "
-        "independent claims less than what leaks; the sweep is sound and small.",
+        f"{len(homes_priced)} homes with {len(year)} releases each, noise of scale {SCALE} on "
+        "every count. The sum of single costs is useless; the assumption of independent time "
+        "points claims less than what leaks; the sweep is sound and small.",
         tuple(rows),
-        (Figure("totals", _totals(found)),),
+        (Figure("totals", _totals(homes_priced)),),
         (sheet,),
     )
 
@@ -170,8 +175,8 @@ def _totals(homes: Sequence[Home]) -> LineChart:
 
     return LineChart(
         "A year of 429 releases: what it costs, home by home",
-        "Homes in order of their joint cost: by the sweep, the sum of single costs far above it, "
-        "and what pretending independence would claim, below.",
+        "Homes in order of their joint cost: by the sweep, by the sum of single costs (far above "
+        "it), and under the false assumption of independence (below it).",
         "home",
         "ε",
         (
@@ -184,7 +189,7 @@ def _totals(homes: Sequence[Home]) -> LineChart:
 
 
 def fleet(homes: int) -> list[MarkovChain]:
-    """Homes that differ: rows drawn around the typical ones, every transition possible."""
+    """Return chains of different homes: rows drawn around typical ones, all entries positive."""
     import numpy as np
 
     from quiltwork.beliefs import MarkovChain
@@ -198,7 +203,7 @@ def fleet(homes: int) -> list[MarkovChain]:
 
 
 def real_home() -> MarkovChain | None:
-    """The chain of the one real household, or None where its data are not at hand."""
+    """Return the chain of the real household, or None if its data are missing."""
     from quiltwork.beliefs import MarkovChain
     from quiltwork.series import read_series
 
@@ -211,13 +216,13 @@ def real_home() -> MarkovChain | None:
 
 
 def price(name: str, chain: MarkovChain, year: Sequence[Planned]) -> Home:
-    """Account for a year of releases."""
+    """Return the cost of a year of releases by three methods."""
     from quiltwork.budget import Accountant, Spending
     from quiltwork.budget.accounting.theorems import quilt_singles
     from quiltwork.exact import float_up
 
     length = 365 * DAY
-    spendings = [Spending.of_query(one.query, SCALE, length) for one in year]
+    spendings = [Spending.of_query(planned.query, SCALE, length) for planned in year]
     started = time.perf_counter()
     account = Accountant(chain, length)
     account.add_all(spendings)

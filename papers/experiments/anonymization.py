@@ -68,7 +68,7 @@ def _measured(
     """Anonymize each case, a table with x, k, l and m, by every algorithm."""
     from quiltwork.tables import KAnonymity, LDiversity, anonymize, query_error
 
-    found = []
+    points = []
     for table, x, k, l_, m in tracked(progress, cases):
         _ = table.encoded  # reading the table is no part of anonymizing it
         for name, options in ALGORITHMS.items():
@@ -76,8 +76,8 @@ def _measured(
             publication = anonymize(table, KAnonymity(k) & LDiversity(l_), m, **options)
             seconds = time.process_time() - start
             error = query_error(table, publication, queries=queries, seed=SEED)
-            found.append(_Measured(name, x, seconds, error, len(publication.groups)))
-    return found
+            points.append(_Measured(name, x, seconds, error, len(publication.groups)))
+    return points
 
 
 def _spread(values: tuple[int, ...], points: int) -> tuple[int, ...]:
@@ -91,9 +91,13 @@ def _figures(prefix: str, axis: str, measured: list[_Measured]) -> tuple[Figure,
         series = tuple(
             Line(
                 algorithm,
-                tuple((float(one.x), pick(one)) for one in measured if one.algorithm == algorithm),
+                tuple(
+                    (float(point.x), pick(point))
+                    for point in measured
+                    if point.algorithm == algorithm
+                ),
             )
-            for algorithm in dict.fromkeys(one.algorithm for one in measured)
+            for algorithm in dict.fromkeys(point.algorithm for point in measured)
         )
         return LineChart(
             f"{what} over {axis}",
@@ -105,9 +109,9 @@ def _figures(prefix: str, axis: str, measured: list[_Measured]) -> tuple[Figure,
         )
 
     return (
-        Figure(f"{prefix}time", chart("Time", "CPU seconds", lambda one: one.seconds)),
+        Figure(f"{prefix}time", chart("Time", "CPU seconds", lambda point: point.seconds)),
         Figure(
-            f"{prefix}error", chart("Query error", "mean relative error", lambda one: one.error)
+            f"{prefix}error", chart("Query error", "mean relative error", lambda point: point.error)
         ),
     )
 
@@ -115,13 +119,15 @@ def _figures(prefix: str, axis: str, measured: list[_Measured]) -> tuple[Figure,
 def _result(axis: str, measured: list[_Measured], summary: str, prefix: str = "") -> Findings:
     rows = [
         Row(
-            f"{one.algorithm}, {axis} = {one.x:,}: query error",
-            one.error,
-            note=f"{one.groups} groups",
+            f"{point.algorithm}, {axis} = {point.x:,}: query error",
+            point.error,
+            note=f"{point.groups} groups",
         )
-        for one in measured
+        for point in measured
     ]
-    table = tuple((one.algorithm, one.x, one.seconds, one.error, one.groups) for one in measured)
+    table = tuple(
+        (point.algorithm, point.x, point.seconds, point.error, point.groups) for point in measured
+    )
     header = ("algorithm", axis, "cpu seconds", "query error", "groups")
     figures = _figures(prefix, axis, measured)
     return Findings(summary, tuple(rows), figures, (Sheet(f"{prefix}measured", header, table),))
@@ -138,7 +144,7 @@ TIMES = (
 
 def _beside_baselines(measured: Iterable[_Measured]) -> str:
     """Say how the error of provider-aware compares, and how much of that is the rule of cuts."""
-    errors = {(one.algorithm, one.x): one.error for one in measured}
+    errors = {(point.algorithm, point.x): point.error for point in measured}
 
     def worst(other: str) -> float:
         aware = ((x, error) for (name, x), error in errors.items() if name == "provider-aware")
@@ -155,7 +161,7 @@ def _beside_baselines(measured: Iterable[_Measured]) -> str:
 def _with_fitness(measured: Sequence[_Measured]) -> str:
     """Compare both sides as the paper does: by fitness, in error and in time."""
     sides = [
-        {one.x: one for one in measured if one.algorithm == f"{name} by fitness"}
+        {point.x: point for point in measured if point.algorithm == f"{name} by fitness"}
         for name in ("baseline", "provider-aware")
     ]
     baseline, aware = sides
@@ -266,8 +272,8 @@ def figure_11(progress: Progress, most: int, steps: int) -> Findings:
 
         def withstand(self, counts: Any) -> Any:
             groups = map(counts.cut, range(counts.groups))
-            found = [find_breach(g, self.constraint, self.m, self.search) for g in groups]
-            return np.array([one.coalition is None and one.settled for one in found])
+            breaches = [find_breach(g, self.constraint, self.m, self.search) for g in groups]
+            return np.array([breach.coalition is None and breach.settled for breach in breaches])
 
     constraint = KAnonymity(30) & LDiversity(4)
     rules = CutRules(provider_splits=True)
@@ -280,24 +286,24 @@ def figure_11(progress: Progress, most: int, steps: int) -> Findings:
             name: Searching(constraint, 3, search=name)
             for name in ("adaptive", "binary", "top-down")
         }
-        found = set()
+        groupings = set()
         for name, guard in (*guards.items(), ("exact", Guard(constraint, 3))):
             start = time.process_time()
             labels = mondrian(records, guard, rules)
             lines.setdefault(name, []).append((float(rows), time.process_time() - start))
-            found.add(labels.tobytes())
-        groups.append((rows, len(found)))
+            groupings.add(labels.tobytes())
+        groups.append((rows, len(groupings)))
     chart = LineChart(
         "Time over |T| by verification strategy",
         "CPU seconds of the provider-aware algorithm with adaptive, binary, top-down and exact "
         "verification.",
         "|T|",
         "CPU seconds",
-        tuple(Line(name, tuple(points)) for name, points in lines.items()),
+        tuple(Line(name, tuple(groupings)) for name, groupings in lines.items()),
         log_x=True,
         log_y=True,
     )
-    largest = {name: points[-1][1] for name, points in lines.items()}
+    largest = {name: groupings[-1][1] for name, groupings in lines.items()}
     rows_out = [
         *(Row(f"{name}, {most:,} records", seconds, unit="s") for name, seconds in largest.items()),
         Row("sizes at which strategies differ in their groups", sum(n > 1 for _, n in groups), 0),

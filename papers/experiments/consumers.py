@@ -1,4 +1,4 @@
-"""Consumers of counts: universality, what remaps are worth, uniqueness and its limits."""
+"""Consumers of counts: universal optimality, the gain of remaps, uniqueness and its limits."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def laplace(progress: Progress, steps: int) -> Findings:
         log_y=True,
     )
     return Findings(
-        "Continuous noise wastes what integers could tell: at α = 1/4 it loses 1/4 instead of 1/5.",
+        "Continuous noise is worse than integer noise: at α = 1/4 its loss is 1/4 instead of 1/5.",
         (
             Row("geometric, α = 1/4", quarter[0], 0.2),
             Row("Laplace, α = 1/4", quarter[1], 0.25),
@@ -86,8 +86,8 @@ def no_common_optimum(progress: Progress) -> Findings:
     """Exact bounds for the two consumers of Theorem 6.3, alone and together."""
     from papers.examples import databases
 
-    found = databases.no_common_optimum()
-    seven, one = databases.figure_5_contradiction()
+    bounds = databases.no_common_optimum()
+    forced, needed = databases.figure_5_contradiction()
     prior = databases.database_prior(Fraction(1, 10), swapped=False)
     figure_4 = sum(
         p * x
@@ -100,10 +100,10 @@ def no_common_optimum(progress: Progress) -> Findings:
         "more together.",
         (
             Row("loss of Figure 4", str(figure_4)),
-            Row("least loss alone, certified below", float(found.alone)),
-            Row("least loss of both together, certified below", float(found.together)),
-            Row("answer l at {1}, forced by Figure 5", str(seven), "7/12"),
-            Row("answer l at {1, 3}", str(one), "1/6"),
+            Row("least loss alone, certified below", float(bounds.alone)),
+            Row("least loss of both together, certified below", float(bounds.together)),
+            Row("answer l at {1}, forced by Figure 5", str(forced), "7/12"),
+            Row("answer l at {1, 3}", str(needed), "1/6"),
         ),
     )
 
@@ -115,7 +115,7 @@ def no_common_optimum(progress: Progress) -> Findings:
     full={"tables": 500},
 )
 def three_consumers(progress: Progress, tables: int) -> Findings:
-    """Release tables of 50 towns once; three consumers read every table, each in its own way."""
+    """Release tables of 50 towns once; three consumers remap every table by their own losses."""
     import numpy as np
     from scipy import stats
 

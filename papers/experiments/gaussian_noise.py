@@ -1,4 +1,4 @@
-"""Gaussian noise on chains: what it takes, when it pays, and what protected days tell in truth."""
+"""Gaussian noise on chains: its scale, when it pays, and the true leakage of protected days."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def gaussian_noise(progress: Progress) -> Findings:
         minutes, length = activity_chain()
         cases["activity, minutes, 4 states, a histogram"] = minutes, length, queries.histogram()
     except UnsupportedError:
-        pass  # the example is shown without the data
+        pass  # without the data, only the example is computed
     rows: list[Row] = []
     table: list[tuple[Value, ...]] = []
     curves = []
@@ -61,13 +61,13 @@ def gaussian_noise(progress: Progress) -> Findings:
             rows.append(
                 Row(f"{name}: 365 questions, δ = {delta:g}, less error", gain, unit="times")
             )
-        here = [row for row in table if row[0] == name and row[1] == DELTAS[0]]
-        curves.append((name, here))
+        table_rows = [row for row in table if row[0] == name and row[1] == DELTAS[0]]
+        curves.append((name, table_rows))
     header = ("series", "delta", "questions", "sigma", "geometric error", "Gaussian error", "gain")
     return Findings(
-        "Levels of geometric noise add up, K questions need K times as much; squares of Gaussian "
-        "levels do, and √K times is enough. So Gaussian noise, which a single question should not "
-        "take, has several times less error for a team or for windows that roll.",
+        "Levels of geometric noise add up: K questions need K times the noise. Of Gaussian noise "
+        "the squares add up, and √K times the noise is enough. So Gaussian noise is worse for a "
+        "single question and has several times less error for a team or for rolling windows.",
         tuple(rows),
         (Figure("errors", _chart(curves)),),
         (Sheet("noise", header, tuple(table)),),
@@ -75,7 +75,7 @@ def gaussian_noise(progress: Progress) -> Findings:
 
 
 def activity_chain() -> tuple[MarkovChain, int]:
-    """The chain of minutes of five people, in four levels, and how long a series is."""
+    """Return the chain of five people's minutes in four levels, and the length of a series."""
     from quiltwork import MarkovChain
     from quiltwork.series import read_series
 
@@ -110,12 +110,12 @@ def _chart(curves: list[tuple[str, list[tuple[Value, ...]]]]) -> LineChart:
 
 @experiment(
     "protected-days",
-    title="What days that are protected one by one tell about each of them",
+    title="The leakage about days that are protected one by one",
     quick={"chains": 2},
     full={"chains": 4},
 )
 def protected_days(progress: Progress, chains: int) -> Findings:
-    """365 days with Gaussian noise of ρ each, δ = 1e-6, under habits that last."""
+    """365 days with Gaussian noise of level ρ each, δ = 1e-6, on chains of two states."""
     from quiltwork import MarkovChain, monitor
 
     rows: list[Row] = []
@@ -123,13 +123,14 @@ def protected_days(progress: Progress, chains: int) -> Findings:
     for stay in tracked(progress, STAYS[-chains:]):
         chain = MarkovChain([[stay, 1 - stay], [1 - stay, stay]])
         for rho in RHOS:
-            seen = monitor(chain, rho=rho, length=DAYS, delta=1e-6)
-            table.append((rho, stay, seen.claimed, seen.most_by_now, seen.alike))
-            rows.append(Row(f"ρ = {rho:g}, P(stay) = {stay:g}", seen.most_by_now))
-    header = ("rho", "P(stay)", "claimed about a day", "told about a day", "all days alike")
+            watch = monitor(chain, rho=rho, length=DAYS, delta=1e-6)
+            table.append((rho, stay, watch.claimed, watch.most_by_now, watch.alike))
+            rows.append(Row(f"ρ = {rho:g}, P(stay) = {stay:g}", watch.most_by_now))
+    header = ("rho", "P(stay)", "claimed about a day", "leakage about a day", "all days alike")
     return Findings(
-        "A day that is protected as an independent unit tells more, because days hang together; "
-        "how much more is up to how long habits last. On two states this is exact.",
+        "The leakage about a day that is protected as an independent unit is larger than claimed, "
+        "because days are correlated; how much larger depends on how long habits last. On two "
+        "states it is exact.",
         tuple(rows),
         (),
         (Sheet("days", header, tuple(table)),),

@@ -77,8 +77,8 @@ def _constraints(
     import numpy as np
 
     private = []
-    for one, other in neighbours:
-        for (a, b), r in product(((one, other), (other, one)), range(answers)):
+    for first, second in neighbours:
+        for (a, b), r in product(((first, second), (second, first)), range(answers)):
             row = np.zeros((inputs, answers))
             row[a, r], row[b, r] = alpha, -1
             private.append(row.ravel())
@@ -87,35 +87,35 @@ def _constraints(
 
 @experiment(
     "geometric-proposition-6-2",
-    title="Who knows only counts loses nothing by mechanisms that see only counts",
+    title="With priors over counts, mechanisms that see only counts are optimal",
     item="geometric-mechanism, Proposition 6.2 and equation (9)",
     quick={"consumers": 4},
     full={"consumers": 40},
 )
 def obliviousness(progress: Progress, consumers: int) -> Findings:
-    """Equation (9) over all mechanisms on three rows of one bit, and over those that see counts."""
+    """Compare equation (9) over all mechanisms on three rows of a bit and over those on counts."""
     import numpy as np
 
     from papers.examples.databases import count_of, databases, neighbours
 
-    everything = databases((0, 1), 3)
-    counts = [count_of(one, bool) for one in everything]
-    draw, apart, checked = np.random.default_rng(62), 0.0, 0
+    all_databases = databases((0, 1), 3)
+    counts = [count_of(database, bool) for database in all_databases]
+    draw, difference, checked = np.random.default_rng(62), 0.0, 0
     for _ in tracked(progress, range(consumers)):
         prior = draw.dirichlet(np.ones(4))
         steps = np.cumsum(draw.random((4, 4)), axis=1)
         loss = np.array([[steps[i, abs(i - r)] * (i != r) for r in range(4)] for i in range(4)])
         alpha = float(draw.uniform(0.1, 0.9))
-        whole = _worst_case(prior, loss, counts, neighbours(everything), alpha)
-        seen = _worst_case(prior, loss, list(range(4)), [(0, 1), (1, 2), (2, 3)], alpha)
-        apart, checked = max(apart, abs(whole - seen)), checked + 1
+        by_databases = _worst_case(prior, loss, counts, neighbours(all_databases), alpha)
+        by_counts = _worst_case(prior, loss, list(range(4)), [(0, 1), (1, 2), (2, 3)], alpha)
+        difference, checked = max(difference, abs(by_databases - by_counts)), checked + 1
     return Findings(
         "The least worst-case loss over priors about databases that induce a prior about counts is "
-        "the same, whether a mechanism may look at the whole database or at the count only. Random "
+        "the same whether a mechanism sees the whole database or only the count. Random "
         "priors, monotone losses and levels.",
         (
             Row("consumers", checked),
-            Row("largest difference of the two programs", round(apart, 7), 0.0),
+            Row("largest difference of the two programs", round(difference, 7), 0.0),
         ),
     )
 
@@ -135,14 +135,14 @@ def _worst_case(
         worst[d, d * answers : (d + 1) * answers] = loss[count]
         worst[d, size + count] = -1
     wide = np.vstack([np.pad(private, ((0, 0), (0, len(prior)))), worst])
-    found = linprog(
+    program = linprog(
         [*np.zeros(size), *prior],
         A_ub=wide,
         b_ub=np.zeros(len(wide)),
         A_eq=np.pad(full, ((0, 0), (0, len(prior)))),
         b_eq=np.ones(inputs),
     )
-    return float(found.fun)
+    return float(program.fun)
 
 
 @experiment(

@@ -26,7 +26,7 @@ SIZES = (0, 10, 20, 50, 100, 200, 300, 400, 500)
     full={"rows": 10_000, "repeats": 10},
 )
 def classic(progress: Progress, rows: int, repeats: int) -> Findings:
-    """As many features as rows: no signal, and 20 weak features."""
+    """The classic experiment with as many features as rows: no signal, and 20 weak features."""
     from papers.examples.classic import World
 
     noise = _repeated(World(rows, rows), repeats, lambda k: progress(k, 2 * repeats))
@@ -36,14 +36,14 @@ def classic(progress: Progress, rows: int, repeats: int) -> Findings:
         lambda k: progress(repeats + k, 2 * repeats),
     )
     figures = [
-        *_figures("no-signal", "No feature tells the label", noise),
-        *_figures("weak", "20 features tell a little", weak),
+        *_figures("no-signal", "No feature is correlated with the label", noise),
+        *_figures("weak", "20 features are weakly correlated", weak),
     ]
     last = SIZES[-1]
     return Findings(
-        f"With {last} features chosen by a plain holdout, the holdout praises a classifier of pure "
-        "noise; the reusable holdout's answers stay close to fresh data. Bars are ± one standard "
-        f"deviation over {repeats} runs.",
+        f"With {last} features chosen by a plain holdout, the holdout overestimates a classifier "
+        "of pure noise; the reusable holdout's answers stay close to fresh data. Bars are ± one "
+        f"standard deviation over {repeats} runs.",
         (
             *_rows("no signal", noise, 0.63 if rows == 10_000 else None),
             *_rows("20 weak features", weak, None),
@@ -62,60 +62,66 @@ def classic(progress: Progress, rows: int, repeats: int) -> Findings:
     full={"rows": 10_000, "repeats": 10},
 )
 def figures_2_and_3(progress: Progress, rows: int, repeats: int) -> Findings:
-    """Attributes share factors and tell the label a little; rows come in pairs of copies."""
+    """Attributes share factors and are weakly correlated with the label; rows come in pairs."""
     from papers.examples.classic import World
 
     world = World(rows, rows // 2, signal=20, bias=6 / rows**0.5, shared=0.3, copies=2)
-    found = _repeated(world, repeats, lambda k: progress(k, repeats))
+    runs = _repeated(world, repeats, lambda k: progress(k, repeats))
     last = SIZES[-1]
     return Findings(
         "Attributes are correlated with the label and in blocks of ten among themselves, and every "
-        "row is there twice, which the holdout is told. Reused in the common way the holdout "
-        f"overfits as the training set does; ours does not. {repeats} runs, bars ± one standard "
-        "deviation.",
-        (*_rows(f"correlated, k = {last}", found, None), *_promise(world, found[0][1].rounds)),
+        "row is there twice, which the belief says. Reused in the common way the holdout "
+        f"overfits as the training set does; the reusable holdout does not. {repeats} runs, bars "
+        "± one standard deviation.",
+        (*_rows(f"correlated, k = {last}", runs, None), *_promise(world, runs[0][1].rounds)),
         (
-            Figure("figure-2", _chart("Figure 2: the holdout reused in the common way", found, 0)),
-            Figure("figure-3", _chart("Figure 3: the reusable holdout", found, 1)),
+            Figure("figure-2", _chart("Figure 2: the holdout reused in the common way", runs, 0)),
+            Figure("figure-3", _chart("Figure 3: the reusable holdout", runs, 1)),
         ),
-        (_sheet("correlated", found),),
+        (_sheet("correlated", runs),),
     )
 
 
 @experiment(
     "holdout-attacks",
-    title="Climbing attacks of the literature on every kind of leaderboard",
+    title="Attacks from the literature on every kind of leaderboard",
     quick={"rows": 600, "submissions": 40},
     full={"rows": 10_000, "submissions": 300},
 )
 def attacks(progress: Progress, rows: int, submissions: int) -> Findings:
-    """Six attackers and analysts, five boards, three worlds; fresh rows tell the truth."""
+    """Six attacks, five boards, three kinds of rows; fresh rows give the true accuracy."""
     from papers.examples.attacks import ATTACKS, BOARDS, WORLDS, climb, make_world
 
-    found, total = [], len(WORLDS) * len(ATTACKS) * len(BOARDS)
+    climbs, total = [], len(WORLDS) * len(ATTACKS) * len(BOARDS)
     for name in WORLDS:
         world = make_world(name, rows, submissions, seed=7)
         for attack in ATTACKS:
             for board in BOARDS:
-                found.append(climb(world, attack, board, submissions, seed=3))
-                progress(len(found), total)
-    guarded = [one for one in found if one.board != "plain"]
-    above = [one for one in guarded if one.claim > one.truth + one.promise]
-    hurt = [one for one in guarded if one.attack == "honest" and _hurt(one) > one.step]
+                climbs.append(climb(world, attack, board, submissions, seed=3))
+                progress(len(climbs), total)
+    guarded = [climbed for climbed in climbs if climbed.board != "plain"]
+    above = [climbed for climbed in guarded if climbed.claim > climbed.truth + climbed.promise]
+    hurt = [
+        climbed
+        for climbed in guarded
+        if climbed.attack == "honest" and _hurt(climbed) > climbed.step
+    ]
     worst = {
-        board: max(100 * (one.claim - one.truth) for one in found if one.board == board)
+        board: max(
+            100 * (climbed.claim - climbed.truth) for climbed in climbs if climbed.board == board
+        )
         for board in BOARDS
     }
     promised = {
-        board: max(100 * min(one.promise, 1.0) for one in found if one.board == board)
+        board: max(100 * min(climbed.promise, 1.0) for climbed in climbs if climbed.board == board)
         for board in BOARDS
     }
     return Findings(
-        "What each board claims for the best submission, in points above the best truth of all "
-        "that was submitted: boosted random votes, selected features, restarts, label flips by row "
+        "What each board claims for the best submission, in points above the best true accuracy of "
+        "all submissions: boosted random votes, selected features, restarts, label flips by row "
         "id, a bandit, an honest analyst. A plain board is climbed and promises nothing. No other "
         "claims more than it promised; counting shows scores of training rows while they are "
-        "within its threshold of the holdout's, so there one climbs up to that, and no further.",
+        "within its threshold of the holdout's, so attacks can gain that much and no more.",
         (
             *(Row(f"{board}, worst climb", worst[board], unit="points") for board in BOARDS),
             *(
@@ -125,34 +131,37 @@ def attacks(progress: Progress, rows: int, submissions: int) -> Findings:
             Row("claims above their promise", len(above), 0),
             Row("honest analysts hurt by more than a step", len(hurt), 0),
         ),
-        (Figure("climbs", _climbs(found)),),
+        (Figure("climbs", _climbs(climbs)),),
         (
             Sheet(
                 "climbs",
-                tuple(field.name for field in fields(found[0])),
-                tuple(tuple(vars(one).values()) for one in found),
+                tuple(field.name for field in fields(climbs[0])),
+                tuple(tuple(vars(climbed).values()) for climbed in climbs),
             ),
         ),
     )
 
 
-def _hurt(one: Climb) -> float:
-    """How far the best on the holdout stays above what the board shows."""
-    return one.held - one.claim
+def _hurt(climb: Climb) -> float:
+    """Return how far the best score on the holdout is above the score that the board shows."""
+    return climb.held - climb.claim
 
 
-def _climbs(found: Sequence[Climb]) -> MatrixChart:
-    """One row for each world and board, one column for each attack."""
-    shown = [one for one in found if one.board != "counting, noise"]
-    rows = list(dict.fromkeys((one.world, one.board) for one in shown))
-    columns = list(dict.fromkeys(one.attack for one in shown))
-    gain = {(one.world, one.board, one.attack): 100 * (one.claim - one.truth) for one in shown}
+def _climbs(climbs: Sequence[Climb]) -> MatrixChart:
+    """Return a chart with a row for each world and board and a column for each attack."""
+    selected = [climb for climb in climbs if climb.board != "counting, noise"]
+    rows = list(dict.fromkeys((climb.world, climb.board) for climb in selected))
+    columns = list(dict.fromkeys(climb.attack for climb in selected))
+    gain = {
+        (climb.world, climb.board, climb.attack): 100 * (climb.claim - climb.truth)
+        for climb in selected
+    }
     return MatrixChart(
-        "What climbers gain",
-        "Points that a board claims above the best true accuracy of all that was submitted; "
+        "Gain of each attack",
+        "Points that a board claims above the best true accuracy of all submissions; "
         "counting with noise is in the table.",
         "rows, board",
-        "who climbs",
+        "attack",
         tuple(f"{world}: {board}" for world, board in rows),
         tuple(columns),
         tuple(tuple(max(gain[*row, column], 0.0) for column in columns) for row in rows),
@@ -174,7 +183,9 @@ def _repeated(
 
 def _rows(name: str, runs: Sequence[tuple[Claims, Claims]], published: float | None) -> list[Row]:
     plain, ours = ([pair[which] for pair in runs] for which in (0, 1))
-    gaps = [abs(h - f) for one in ours for h, f in zip(one.holdout, one.fresh, strict=True)]
+    gaps = [
+        abs(h - f) for claims in ours for h, f in zip(claims.holdout, claims.fresh, strict=True)
+    ]
     return [
         Row(f"{name}: plain holdout claims", _at_last(plain, "holdout"), published),
         Row(f"{name}: … true, on fresh rows", _at_last(plain, "fresh")),
@@ -185,27 +196,27 @@ def _rows(name: str, runs: Sequence[tuple[Claims, Claims]], published: float | N
 
 
 def _promise(world: World, rounds: int) -> list[Row]:
-    """Say what is proven at this size: with so many rounds nothing, which is said too."""
+    """Return the proven error at this size; with so many rounds it is vacuous."""
     from quiltwork.beliefs import Clusters
     from quiltwork.holdout.guarantee import guarantee
     from quiltwork.holdout.holdout_plan import plan_holdout
 
     beliefs, spent = Clusters([0] * world.copies), max(rounds, 1)
-    asked = world.features + len(SIZES)
-    stated = guarantee(beliefs, world.rows, world.threshold, world.noise, spent, asked)
+    questions = world.features + len(SIZES)
+    promise = guarantee(beliefs, world.rows, world.threshold, world.noise, spent, questions)
     needed = plan_holdout(
-        beliefs, queries=asked, overfits=spent, tolerance=0.05, mechanism="max-information"
+        beliefs, queries=questions, overfits=spent, tolerance=0.05, mechanism="max-information"
     )
     return [
         Row(
             "stated error: threshold and noise",
-            round(stated.noise_width, 4),
+            round(promise.noise_width, 4),
             note="between answer and holdout, at 95 %",
         ),
         Row(
             "stated error: in all",
-            round(stated.tolerance, 4),
-            note="vacuous at this size" if stated.vacuous else "proven, at 95 %",
+            round(promise.tolerance, 4),
+            note="vacuous at this size" if promise.vacuous else "proven, at 95 %",
         ),
         Row(
             "rows for a proven error of 0.05",
@@ -216,7 +227,7 @@ def _promise(world: World, rounds: int) -> list[Row]:
 
 
 def _at_last(claims: Sequence[Claims], name: str) -> float:
-    return float(round(mean(getattr(one, name)[-1] for one in claims), 4))
+    return float(round(mean(getattr(claim, name)[-1] for claim in claims), 4))
 
 
 def _figures(name: str, title: str, runs: Sequence[tuple[Claims, Claims]]) -> tuple[Figure, Figure]:
@@ -230,12 +241,12 @@ def _chart(title: str, runs: Sequence[tuple[Claims, Claims]], which: int) -> Lin
     claims = [pair[which] for pair in runs]
     return LineChart(
         title,
-        "Accuracy of the vote of k features, in points above 50 %, on the training set, as the "
-        "holdout tells it, and on fresh rows, with one standard deviation either way.",
+        "Accuracy of the vote of k features, in points above 50 %: on the training set, as "
+        "answered by the holdout, and on fresh rows, with one standard deviation either way.",
         "features that vote",
         "accuracy above 50 %, in points",
         tuple(
-            _series(words, [getattr(one, name) for one in claims])
+            _series(words, [getattr(claim, name) for claim in claims])
             for name, words in (
                 ("train", "training set"),
                 ("holdout", "holdout"),
@@ -256,9 +267,9 @@ def _series(name: str, runs: Sequence[Sequence[float]]) -> Line:
 
 def _sheet(name: str, runs: Sequence[tuple[Claims, Claims]]) -> Sheet:
     rows: list[tuple[int | float | str, ...]] = [
-        (run, kind, k, one.train[i], one.holdout[i], one.fresh[i])
+        (run, kind, k, claims.train[i], claims.holdout[i], claims.fresh[i])
         for run, pair in enumerate(runs, 1)
-        for kind, one in zip(("plain", "reusable"), pair, strict=True)
+        for kind, claims in zip(("plain", "reusable"), pair, strict=True)
         for i, k in enumerate(SIZES)
     ]
     return Sheet(name, ("run", "holdout", "features", "train", "said", "fresh"), tuple(rows))

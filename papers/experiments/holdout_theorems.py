@@ -1,4 +1,4 @@
-"""The holdout paper's equations, lemmas and theorems with numbers, and where they slip."""
+"""The holdout paper's equations, lemmas and theorems in numbers, and where they are wrong."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _CHAIN = ((0.6, 0.4), (0.4, 0.6))
 
 @experiment(
     "holdout-adversaries",
-    title="What a mechanism tells each adversary, and the lemmas that bound it",
+    title="The leakage to each adversary, and the lemmas that bound it",
     item="holdout-bayesian-dp, equations (3) to (6), Lemmas 2 to 4",
     quick={"rows": 4},
     full={"rows": 6},
@@ -28,20 +28,20 @@ def adversaries(progress: Progress, rows: int) -> Findings:
     kernel = paper.randomized_response((2,) * rows, level)
     everybody = list(paper.adversaries(rows))
     leaks = {}
-    for done, (target, known) in enumerate(everybody, start=1):
-        leaks[target, known] = paper.told(joint, kernel, target, known)
+    for done, (target, known_rows) in enumerate(everybody, start=1):
+        leaks[target, known_rows] = paper.leakage(joint, kernel, target, known_rows)
         progress(done, len(everybody))
     chain = MarkovChain(_CHAIN)
     middle = rows // 2
     rest = tuple(row for row in range(rows) if row != middle)
     return Findings(
-        "Equation (3) for every adversary of a short chain. Who knows all other rows learns what "
-        "differential privacy says; who knows none learns more. The lemmas are above all of them, "
-        "the tight bound is closer.",
+        "Equation (3) for every adversary of a short chain. An adversary who knows all other rows "
+        "learns what differential privacy allows; one who knows none learns more. The lemmas are "
+        "above all of them, the tight bound is closer.",
         (
             Row("level of the mechanism, differential privacy", level),
             Row("(3), an adversary who knows all other rows", leaks[middle, rest]),
-            Row("(3), one who knows none", leaks[middle, ()]),
+            Row("(3), an adversary who knows none", leaks[middle, ()]),
             Row("(4), the worst of all adversaries", max(leaks.values())),
             Row("our tight bound", bayesian_dp(chain, level, length=rows)),
             Row("Lemmas 2 to 4", bayesian_dp(chain, level, length=rows, bound="paper")),
@@ -58,19 +58,19 @@ def adversaries(progress: Progress, rows: int) -> Findings:
 def _separated(joint: object, middle: int) -> float:
     from papers.examples.adversaries import influence
 
-    found = influence(joint, middle, (middle - 2,), (middle - 1,))  # type: ignore[arg-type]
-    return round(found, 12)
+    value = influence(joint, middle, (middle - 2,), (middle - 1,))  # type: ignore[arg-type]
+    return round(value, 12)
 
 
 @experiment(
     "holdout-theorems",
-    title="Sample sizes of Theorems 1 to 3 and Lemma 1, with their slips",
+    title="Sample sizes of Theorems 1 to 3 and Lemma 1, with their errors",
     item="holdout-bayesian-dp, Theorems 1 to 3, Lemma 1, equations (7), (8), (31)",
     quick={"finest": 2},
     full={"finest": 4},
 )
 def theorems(progress: Progress, finest: int) -> Findings:
-    """Their formulae at one example, what is wrong in them, and Theorem 2's rate for chains."""
+    """The formulae in an example, their errors, and Theorem 2's rate for chains."""
     from papers.examples.adversaries import (
         lemma_1_rows,
         rows_of_theorem_1,
@@ -100,14 +100,14 @@ def theorems(progress: Progress, finest: int) -> Findings:
     counted = plan_holdout(queries=m, overfits=budget, tolerance=tau)
     return Findings(
         "Theorem 1's sample size, and what (31) makes of it by a wrong substitution. For dependent "
-        "rows its concentration step fails: one cluster of copies satisfies (8) and misses always. "
+        "rows its concentration step fails: one cluster of copies satisfies (8) and always errs. "
         "For chains the rows that Lemmas 2 to 4 ask for grow as Theorem 2 says, whatever the "
         "constants.",
         (
             Row("Theorem 2, rows by (8), independent", math.ceil(printed)),
             Row("the same by (31)", math.ceil(printed), 727_963, note="it substitutes wrongly"),
             Row(
-                "Lemma 1 with its constant mended",
+                "Lemma 1 with its constant corrected",
                 math.ceil(lemma_1_rows(2, budget, noise, part, share)),
             ),
             Row(

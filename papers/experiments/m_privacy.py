@@ -37,7 +37,7 @@ OCCUPATIONS = (6020, 6008, 5984, 5540, 5408, 4808, 2970, 2566, 2317, 2046, 1480,
 
 @dataclass(frozen=True)
 class Measured:
-    """What verifying groups of one kind took: medians and quartiles over the groups."""
+    """The time and checks to verify groups of one kind: medians and quartiles."""
 
     shares: Shares
     x: float
@@ -71,9 +71,9 @@ def table_1(progress: Progress) -> Findings:
         safe = max_m(table, constraint)
         rows.append(Row(f"{name}: withstands", int(safe), unit="providers", note=_mend(safe)))
     return Findings(
-        "T_a falls to P1 alone, who is left with Sara's record. T_b is 1-private for k = 2, not "
-        "for k = 3 as printed: each of its groups has a provider without whom two records are "
-        "left.",
+        "T_a is broken by P1 alone: Sara's record is the only one left. T_b is 1-private for k = "
+        "2, not for k = 3 as printed: each of its groups has a provider without whom two records "
+        "are left.",
         tuple(rows),
     )
 
@@ -95,7 +95,7 @@ def figure_6(progress: Progress, groups: int, points: int) -> Findings:
         progress,
         "m",
         "On small groups binary needs the fewest checks of the paper's searches for most m; on "
-        "large ones top-down settles everything from above. The exact method needs no search: "
+        "large ones top-down decides everything at once. The exact method needs no search: "
         "its cost does not depend on m.",
     )
 
@@ -141,11 +141,11 @@ def figure_8(
         groups,
         progress,
         "records per provider",
-        "Below about 15 records per provider groups are broken and found out quickly; above, "
-        "top-down wins. The average fitness score of the providers is nearly a linear function "
-        "of the records per provider, which is why it can choose the method. The adaptive rule "
-        "switches at a score of .85, as in the paper; it was not calibrated on this code, where "
-        "15 records per provider score less.",
+        "Below about 15 records per provider groups are broken, which is found quickly; above, "
+        "top-down is fastest. The average fitness score of the providers is nearly a linear "
+        "function of the records per provider, which is why it can choose the method. The "
+        "adaptive rule switches at a score of .85, as in the paper; it was not calibrated on "
+        "this code, where 15 records per provider score less.",
     )
     points = _scores(steps, groups, providers)
     xs, ys = np.array([x for x, _ in points]), np.array([y for _, y in points])
@@ -186,27 +186,27 @@ def _figure(
     summary: str,
 ) -> Findings:
     """Measure all methods for both kinds of shares; draw time and checks for each size."""
-    found: dict[tuple[Shares, str], list[Measured]] = {}
+    cases: dict[tuple[Shares, str], list[Measured]] = {}
     steps = [(shares, setting) for shares in SHARES for setting in settings]
     for shares, (x, providers, records, m) in tracked(progress, steps):
         name = "" if axis == "records per provider" else f"{records} records, "
         for measured in _measure(shares, x, providers, records, m, groups):
-            found.setdefault((shares, f"{name}{shares} shares"), []).append(measured)
+            cases.setdefault((shares, f"{name}{shares} shares"), []).append(measured)
     figures = [
         Figure(_slug(f"{what} {title}"), _chart(what, title, axis, measured))
-        for (_, title), measured in found.items()
+        for (_, title), measured in cases.items()
         for what in ("seconds", "checks")
     ]
     sheet = Sheet(
         "measurements",
         ("case", axis, "method", "seconds", "low", "high", "checks", "low", "high", "private"),
         tuple(
-            (title, one.x, one.method, *one.seconds, *one.checks, one.private)
-            for (_, title), measured in found.items()
-            for one in measured
+            (title, point.x, point.method, *point.seconds, *point.checks, point.private)
+            for (_, title), measured in cases.items()
+            for point in measured
         ),
     )
-    return Findings(summary, tuple(_rows(found, axis)), tuple(figures), (sheet,))
+    return Findings(summary, tuple(_rows(cases, axis)), tuple(figures), (sheet,))
 
 
 def _measure(
@@ -217,11 +217,11 @@ def _measure(
     from quiltwork.tables.verification import find_breach
 
     constraint = KAnonymity(K) & LDiversity(L)
-    drawn = [_group(shares, providers, records, seed) for seed in range(groups)]
+    random_groups = [_group(shares, providers, records, seed) for seed in range(groups)]
     verdicts: dict[str, list[bool]] = {}
     for method in METHODS:
         seconds, checks = [], []
-        for group in drawn:
+        for group in random_groups:
             start = time.process_time()
             outcome = find_breach(group, constraint, m, method, LIMIT)  # type: ignore[arg-type]
             seconds.append(time.process_time() - start)
@@ -274,27 +274,27 @@ _ADULT: dict[object, np.ndarray] = {}
 def _scores(steps: Sequence[int], groups: int, providers: int) -> list[tuple[float, float]]:
     """Return (records per provider, average of equation (1)) of groups with exponential shares.
 
-    As in the paper's fit, what violates the constraint is not kept below 1 here.
+    As in the paper's fit, the score of a violated constraint is not capped below 1.
     """
-    found = []
+    scores = []
     for n in steps:
         for seed in range(groups):
             group = _group("exponential", providers, n * providers, seed)
             sizes = group.weights.sum(axis=1) / K
             values = (group.weights > 0).sum(axis=1) / L
-            found.append((float(n), float(((1 - ALPHA) * sizes + ALPHA * values).mean())))
-    return found
+            scores.append((float(n), float(((1 - ALPHA) * sizes + ALPHA * values).mean())))
+    return scores
 
 
 def _chart(what: str, title: str, axis: str, measured: Sequence[Measured]) -> LineChart:
     pick: Callable[[Measured], tuple[float, float, float]] = (
-        (lambda one: one.seconds) if what == "seconds" else (lambda one: one.checks)
+        (lambda point: point.seconds) if what == "seconds" else (lambda point: point.checks)
     )
     series = []
     for method in METHODS:
-        mine = [one for one in measured if one.method == method]
-        points = tuple((one.x, pick(one)[0]) for one in mine)
-        series.append(Line(method, points, spread=tuple(pick(one)[1:] for one in mine)))
+        selected = [point for point in measured if point.method == method]
+        points = tuple((point.x, pick(point)[0]) for point in selected)
+        series.append(Line(method, points, spread=tuple(pick(point)[1:] for point in selected)))
     return LineChart(
         f"{_NAMES[what]}: {title}",
         f"{_NAMES[what]} of one verification by {axis}, for each method: median and quartiles "
@@ -306,11 +306,11 @@ def _chart(what: str, title: str, axis: str, measured: Sequence[Measured]) -> Li
     )
 
 
-def _rows(found: dict[tuple[Shares, str], list[Measured]], axis: str) -> Iterable[Row]:
-    for (_, title), measured in found.items():
+def _rows(cases: dict[tuple[Shares, str], list[Measured]], axis: str) -> Iterable[Row]:
+    for (_, title), measured in cases.items():
         for method in METHODS:
-            mine = [one for one in measured if one.method == method]
-            worst = max(mine, key=lambda one: one.checks[0])
+            points = [point for point in measured if point.method == method]
+            worst = max(points, key=lambda point: point.checks[0])
             yield Row(
                 f"{title}, {method}: most checks",
                 worst.checks[0],

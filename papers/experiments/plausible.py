@@ -1,4 +1,4 @@
-"""Beliefs that fit real life: what each asks for, and what it leaks if another one holds."""
+"""Beliefs that fit real data: the noise each needs, and its leakage if another one is true."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ HEADER = (
     "belief",
     "held out, nats per step",
     "noise at ε = 1",
-    "tells under the likeliest, at most",
+    "leakage under the likeliest, at most",
 )
 
 
@@ -25,8 +25,8 @@ HEADER = (
 def plausible_beliefs(progress: Progress) -> Findings:
     """Four beliefs fitted on public series: held-out likelihood, noise, and misspecification.
 
-    The noise is that of a histogram of a series as long as one that is released. The last column is
-    what that noise tells if the likeliest belief holds, by the sweep.
+    The noise is that of a histogram of a series of the released length. The last column bounds the
+    leakage of this noise if the likeliest belief is true, by the sweep.
     """
     from quiltwork import audit, calibrate, queries
     from quiltwork.beliefs import candidates
@@ -34,21 +34,27 @@ def plausible_beliefs(progress: Progress) -> Findings:
     table: list[tuple[Value, ...]] = []
     rows = []
     for name, (data, length, period) in tracked(progress, _cases().items()):
-        found = candidates(data, period=period)
-        best = found[0]
-        for one in found:
-            made = calibrate(one.belief, length, 1.0, query=queries.histogram())
-            told = audit.misspecification(made, best.belief).bound
+        fitted = candidates(data, period=period)
+        likeliest = fitted[0]
+        for candidate in fitted:
+            calibration = calibrate(candidate.belief, length, 1.0, query=queries.histogram())
+            leakage = audit.misspecification(calibration, likeliest.belief).bound
             table.append(
-                (name, one.name, round(one.per_step, 4), round(made.scale, 2), round(told, 3))
+                (
+                    name,
+                    candidate.name,
+                    round(candidate.per_step, 4),
+                    round(calibration.scale, 2),
+                    round(leakage, 3),
+                )
             )
-            if one.name == "order 1":
-                unit = f"under {best.name}"
-                rows.append(Row(f"{name}: ε = 1 under order 1 tells", round(told, 3), unit=unit))
+            if candidate.name == "order 1":
+                unit = f"under {likeliest.name}"
+                rows.append(Row(f"{name}: ε = 1 under order 1 leaks", round(leakage, 3), unit=unit))
     return Findings(
-        "Every belief keeps ε = 1 under itself. What it keeps under the likeliest one is what "
-        "counts if the adversary knows better: a guarantee under the list of all plausible beliefs "
-        "has the largest of these scales.",
+        "Each noise scale keeps ε = 1 under its own belief. An adversary may know the likeliest "
+        "belief, under which more is leaked. A guarantee under the list of all plausible beliefs "
+        "takes the largest of these scales.",
         tuple(rows),
         (),
         (Sheet("beliefs", HEADER, tuple(table)),),
@@ -56,7 +62,7 @@ def plausible_beliefs(progress: Progress) -> Findings:
 
 
 def _cases() -> dict[str, tuple[Any, int, int]]:
-    """Name → sequences that a belief is fitted on, the length of what is released, the period."""
+    """Return name → sequences to fit a belief on, the released length, the period."""
     from quiltwork.series import read_series
 
     cases: dict[str, tuple[Any, int, int]] = {
@@ -82,12 +88,12 @@ def _cases() -> dict[str, tuple[Any, int, int]]:
         half = len(readings) // 2
         cases["power, ten minutes, 4 levels"] = readings[:half], len(readings) - half, 144
     except UnsupportedError:
-        pass  # simulated days are shown without the data
+        pass  # without the data, only simulated days are computed
     return cases
 
 
 def simulated_days() -> CyclicChain:
-    """Nights that are slept through, mornings out, evenings in and out."""
+    """Return a chain of days: asleep at night, out in the morning, in and out in the evening."""
     from quiltwork.beliefs import CyclicChain
 
     night, morning = [[0.98, 0.02], [0.5, 0.5]], [[0.7, 0.3], [0.1, 0.9]]

@@ -34,11 +34,11 @@ def figure_1(progress: Progress, length: int) -> Findings:
     from quiltwork.influence.network import quilts_of
 
     network = chain_network(length)
-    found = {
-        tuple(v + 1 for v in sorted(one.separator)): one
-        for one in quilts_of(network, NODE - 1, "moral")
+    quilts = {
+        tuple(v + 1 for v in sorted(quilt.separator)): quilt
+        for quilt in quilts_of(network, NODE - 1, "moral")
     }
-    rows = [row for quilt in SHOWN for row in _rows(network, found[quilt])]
+    rows = [row for nodes in SHOWN for row in _rows(network, quilts[nodes])]
     rows.append(
         Row(
             f"level of a {LEVEL}-DP mechanism against every adversary",
@@ -47,11 +47,11 @@ def figure_1(progress: Progress, length: int) -> Findings:
         )
     )
     return Findings(
-        f"Removing a quilt Q of X_{NODE} cuts the chain: what is left around X_{NODE} is nearby "
-        "(N), the rest is remote (R). A larger nearby set has a weaker quilt: the bound is "
+        f"Removing a quilt Q of X_{NODE} cuts the chain: the nodes left around X_{NODE} are nearby "
+        "(N), the others remote (R). The larger the nearby set, the weaker its quilt: the bound is "
         f"(|N|+1)·x + h, here for x = {LEVEL}.",
         tuple(rows),
-        (Figure("quilts", _chart(length, [found[quilt] for quilt in SHOWN])),),
+        (Figure("quilts", _chart(length, [quilts[nodes] for nodes in SHOWN])),),
     )
 
 
@@ -79,21 +79,21 @@ def _rows(network: Network, quilt: Quilt) -> list[Row]:
     from quiltwork.influence import max_influence
     from quiltwork.influence.bayesian.networks import NodeInfluences
 
-    shown = _name(quilt)
+    name = _name(quilt)
     nodes = [v + 1 for v in sorted(quilt.separator)]
     spread = NodeInfluences(network, quilt.node).influence(quilt, "tight", math.inf)
     h: Value = "∞" if spread is None else spread
     price: Value = "∞" if spread is None else len(quilt.nearby) * LEVEL + spread
     return [
-        Row(f"|N| + 1 of {shown}", len(quilt.nearby)),
-        Row(f"max-influence of {shown}", max_influence(network, NODE, nodes)),
-        Row(f"projective influence h of {shown}", h),
-        Row(f"(|N| + 1)·{LEVEL} + h of {shown}", price),
+        Row(f"|N| + 1 of {name}", len(quilt.nearby)),
+        Row(f"max-influence of {name}", max_influence(network, NODE, nodes)),
+        Row(f"projective influence h of {name}", h),
+        Row(f"(|N| + 1)·{LEVEL} + h of {name}", price),
     ]
 
 
 def _chart(length: int, quilts: list[Quilt]) -> MatrixChart:
-    texts = tuple(tuple(_role(one, v, length) for v in range(length)) for one in quilts)
+    texts = tuple(tuple(_role(quilt, v, length) for v in range(length)) for quilt in quilts)
     return MatrixChart(
         title=f"Four quilts of X{NODE} in a chain of {length} nodes",
         description=(
@@ -103,7 +103,7 @@ def _chart(length: int, quilts: list[Quilt]) -> MatrixChart:
         ),
         row_axis="quilt",
         column_axis="node",
-        rows=tuple(_name(one) for one in quilts),
+        rows=tuple(_name(quilt) for quilt in quilts),
         columns=tuple(str(v) for v in range(1, length + 1)),
         values=tuple(tuple(_SHADES[text] for text in row) for row in texts),
         texts=texts,

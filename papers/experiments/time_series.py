@@ -31,7 +31,7 @@ SHORT = {
     "4 levels": "4-levels",
     "10 levels": "10-levels",
 }
-"""Names of the figures' files."""
+"""File names of the figures."""
 FLOOR_POINTS = 400
 """On either side of the secret, at most."""
 
@@ -55,9 +55,9 @@ def worked_examples(progress: Progress) -> Findings:
         ("first chain, any start", anywhere, None),
         ("second chain", second, None),
     ):
-        found = calibrate(chain, 100, 1.0, "exact")
-        note = f"worst node X_{found.node}, quilt {found.quilt}"
-        rows.append(Row(f"scale, {name}", found.scale, published, note=note))
+        calibration = calibrate(chain, 100, 1.0, "exact")
+        note = f"worst node X_{calibration.node}, quilt {calibration.quilt}"
+        rows.append(Row(f"scale, {name}", calibration.scale, published, note=note))
         swept = calibrate(chain, 100, 1.0)
         note = f"worst node X_{swept.node}, neighbours add {swept.influence:.4f}"
         rows.append(Row(f"scale, {name}, by the sweep", swept.scale, note=note))
@@ -67,11 +67,10 @@ def worked_examples(progress: Progress) -> Findings:
     swept_total = influence_curve(start, 100).epsilon(level)
     rows.append(Row(f"{name}, by the sweep", swept_total, note="the same noise"))
     return Findings(
-        "The scale that the first paper on quilts prints counts states that cannot occur from its "
-        "start, and is that of any start; "
-        "with supports respected the known start needs a little less noise. Quilts pay as if the "
-        "adversary saw them; the sweep pays for what the answer tells about them, which is a "
-        "fraction.",
+        "The scale that the first paper on quilts prints counts states that cannot occur from "
+        "its start, and is that of any start; with supports respected the known start needs a "
+        "little less noise. Quilts charge as if the adversary saw them; the sweep charges for "
+        "what the answer reveals about them, which is a fraction of that.",
         tuple(rows),
     )
 
@@ -97,7 +96,7 @@ def activity(progress: Progress) -> Findings:
 
 
 def activity_chains() -> dict[Any, tuple[MarkovChain, int]]:
-    """For every person the chain of the other people, and how long the person's series is."""
+    """Return, for every person, the chain of the others and the length of the person's series."""
     from quiltwork import MarkovChain
     from quiltwork.series import read_series
 
@@ -110,11 +109,13 @@ def activity_chains() -> dict[Any, tuple[MarkovChain, int]]:
     )
     people = series.data
     return {
-        one: (
-            MarkovChain.fit([people[p] for p in people if p != one], states=series.states),
-            len(people[one]),
+        person: (
+            MarkovChain.fit(
+                [people[other] for other in people if other != person], states=series.states
+            ),
+            len(people[person]),
         )
-        for one in people
+        for person in people
     }
 
 
@@ -136,7 +137,7 @@ def power(progress: Progress) -> Findings:
 
 
 def power_chain(edges: Sequence[float]) -> tuple[MarkovChain, int]:
-    """The chain of the first half of the year, and how long the second half is."""
+    """Return the chain of the first half of the year, and the length of the second half."""
     from quiltwork import MarkovChain
     from quiltwork.series import read_series
 
@@ -156,10 +157,10 @@ def power_chain(edges: Sequence[float]) -> tuple[MarkovChain, int]:
     title="Noise by quilts, by the sweep, and the floor of all mechanisms",
 )
 def sweep_noise(progress: Progress) -> Findings:
-    """Scales for a count (the papers' examples) or a histogram (real series), and what they are of.
+    """Noise scales for a count (the papers' example) or a histogram (real series), and their floor.
 
-    The floor is what some mechanism of the same level per point needs: with less noise than that it
-    tells more than ε, and no bound that knows levels only can allow it.
+    With less noise than the floor, some mechanism of the same level per point leaks more than ε. So
+    no bound that depends on levels alone can allow less.
     """
     from quiltwork import calibrate, queries
 
@@ -180,9 +181,9 @@ def sweep_noise(progress: Progress) -> Findings:
     ]
     header = ("series", "epsilon", "floor", "sweep", "MQMExact", "approx", "MQMExact / sweep")
     return Findings(
-        "Scales of the noise. With less than the floor some mechanism of the same level per point "
-        "tells more than ε, so no bound that knows levels only can be lower: what the sweep asks "
-        "for is nearly always just that.",
+        "Noise scales. With less than the floor, some mechanism of the same level per point leaks "
+        "more than ε, so no bound that depends on levels alone can be lower. The sweep is nearly "
+        "always at the floor.",
         tuple(rows),
         (),
         (Sheet("scales", header, tuple(table)),),
@@ -190,7 +191,7 @@ def sweep_noise(progress: Progress) -> Findings:
 
 
 def _noise_cases() -> dict[str, tuple[MarkovChain, int, int]]:
-    """Name → chain, length, and how far one point moves the answer."""
+    """Return name → chain, length, and how far one point moves the answer."""
     from quiltwork import MarkovChain
 
     cases = {"the papers' example, stationary": (MarkovChain([[0.9, 0.1], [0.4, 0.6]]), 100, 1)}
@@ -201,12 +202,12 @@ def _noise_cases() -> dict[str, tuple[MarkovChain, int, int]]:
             chain, length = power_chain(edges)
             cases[f"power, ten minutes, {levels}"] = chain, length, 2
     except UnsupportedError:
-        pass  # the examples are shown without the data
+        pass  # without the data, only the example is computed
     return cases
 
 
 def noise_floor(chain: MarkovChain, length: int, moved: int, epsilon: float) -> float:
-    """A scale with which some mechanism of level moved/scale per point tells ε of a middle node.
+    """Return a scale at which some mechanism of level moved/scale per point leaks ε.
 
     The mechanism says yes with probability proportional to e^(level·n), n the number of points
     in some set of states, one set before the node and one after it.
@@ -214,19 +215,21 @@ def noise_floor(chain: MarkovChain, length: int, moved: int, epsilon: float) -> 
     law, points = chain.stationary, min((length - 1) // 2, FLOOR_POINTS)
     backward = (law[:, None] * chain.transition / law).T
 
-    def told(level: float) -> float:
-        after, before = (_most_told(rows, level, points) for rows in (chain.transition, backward))
+    def leakage(level: float) -> float:
+        after, before = (
+            _largest_ratio(rows, level, points) for rows in (chain.transition, backward)
+        )
         return level + float((before + after).max())
 
     low, high = moved / epsilon, moved * length / epsilon
     while high / low > 1 + 1e-6:
         middle = (low * high) ** 0.5
-        low, high = (middle, high) if told(moved / middle) > epsilon else (low, middle)
+        low, high = (middle, high) if leakage(moved / middle) > epsilon else (low, middle)
     return low
 
 
-def _most_told(rows: FloatArray, level: float, points: int) -> FloatArray:
-    """The largest log E[h | x]/E[h | x'] over sets of states, h = e^(level·visits to the set).
+def _largest_ratio(rows: FloatArray, level: float, points: int) -> FloatArray:
+    """Return the largest log E[h | x]/E[h | x'] over sets of states, h = e^(level·visits).
 
     All sets where there are few states, else those of the lowest ones.
     """
@@ -248,7 +251,7 @@ def _most_told(rows: FloatArray, level: float, points: int) -> FloatArray:
 
 @dataclass(frozen=True)
 class Job:
-    """Relative frequencies of some subjects under some beliefs."""
+    """A release of relative frequencies of several subjects under a list of beliefs."""
 
     beliefs: Sequence[Belief]
     length: int
@@ -256,14 +259,16 @@ class Job:
     cells: int
 
     def error(self, epsilon: float, method: str) -> float:
-        """Expected L1 error, exactly from the law of the noise."""
+        """Return the expected L1 error, exactly from the law of the noise."""
         from quiltwork import calibrate, queries
         from quiltwork.noise import TwoSidedGeometric
 
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", QuiltworkWarning)
-            found = calibrate(self.beliefs, self.length, epsilon, method, queries.frequencies())
-        noise = TwoSidedGeometric.from_scale(found.integer_scale).expected_absolute
+            calibration = calibrate(
+                self.beliefs, self.length, epsilon, method, queries.frequencies()
+            )
+        noise = TwoSidedGeometric.from_scale(calibration.integer_scale).expected_absolute
         return self.cells * noise / (self.length * self.subjects)
 
 
@@ -285,7 +290,7 @@ def _histogram_errors(tasks: Mapping[str, Sequence[Job]], progress: Progress) ->
     figures = [_figure(task, errors) for task in tasks]
     return Findings(
         "Expected L1 error of the released relative frequencies. Entry DP protects a single time "
-        "point only if the others say nothing about it, which is false here; it is shown as the "
+        "point only if the others are independent of it, which is false here; it is shown as the "
         "floor. Errors above 1 are useless: frequencies sum to 1.",
         tuple(rows),
         tuple(figures),

@@ -34,7 +34,7 @@ def brute(target, known):
 
 
 def test_equation_3_is_that_of_the_definition_and_bounded_by_the_lemmas():
-    leaks = {one: paper.told(JOINT, KERNEL, *one) for one in paper.adversaries(3)}
+    leaks = {one: paper.leakage(JOINT, KERNEL, *one) for one in paper.adversaries(3)}
     for one, leak in leaks.items():
         assert leak == pytest.approx(brute(*one))
     chain = qw.MarkovChain([[0.8, 0.2], [0.3, 0.7]], [0.3, 0.7])
