@@ -42,7 +42,7 @@ def test_what_is_said_for_one_file_holds_for_it_alone(cli, files, tmp_path):
     assert "missing" in made[0]
     ran = cli("verify", *files, *ASKED, "--in", "west.csv:na=1")
     assert ran.code == 2
-    assert "--in is FILE:NAME=VALUE" in ran.err
+    assert "--in must be FILE:NAME=VALUE" in ran.err
 
 
 def test_two_columns_cannot_become_one(cli, files):

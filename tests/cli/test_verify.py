@@ -215,7 +215,7 @@ def test_every_constraint_can_be_asked_for(cli, folder):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ((), "ask for something"),
+        ((), "give a constraint"),
         (("--k", "2"), "--provider"),
         (("--k", "2", "--provider", "clinic"), "'clinic' is not there"),
         (("--k", "0", "--provider", "hospital"), "k must be at least 1"),
@@ -227,7 +227,7 @@ def test_every_constraint_can_be_asked_for(cli, folder):
         (("--k", "2", "--originals"), "--originals goes with"),
         (("--k", "2", "--provider", "hospital", "--quasi", ","), "--quasi names no column"),
         (("--k", "2", "--provider", "hospital", "--left-out", "2"), "go with --own"),
-        (("--k", "2", "--provider", "hospital", "--relaxed"), "with --originals alone"),
+        (("--k", "2", "--provider", "hospital", "--relaxed"), "with --originals only"),
         (("--k", "2", "--provider", "hospital", "--row-groups", "x"), "go with --own"),
         (("--k", "2", "--provider", "hospital", "--hierarchy", "zip=x"), "go with --own"),
     ],

@@ -1,4 +1,4 @@
-"""`quiltwork anonymize`: publish the records of several providers so that they cannot undo it."""
+"""`quiltwork anonymize`: publishes the records of several providers in groups they cannot undo."""
 
 from __future__ import annotations
 
@@ -56,31 +56,31 @@ def anonymize(
     recipe: dict[str, Any] = option_group(recipe_from_options),
     declared: dict[str, Any] = option_group(declarations),
     carry: str = option(
-        "Further columns to publish as they are; who knows them recognises the record.",
+        "Further columns to publish as they are; whoever knows them recognises the record.",
         "COLUMNS",
         default="",
     ),
     backend: Any = backend_option,
     output: str = option(
-        "Where to publish: .csv or .parquet; - prints CSV; a new folder with --backend spark.",
+        "The published table: .csv or .parquet; - prints CSV; with --backend spark, a new folder.",
         "FILE",
         names="-o --output",
     ),
     escape_formulas: bool = option(
-        "Put an apostrophe before texts such as =1+1, which a spreadsheet would compute."
+        "Put an apostrophe before texts such as =1+1, which a spreadsheet would evaluate."
     ),
-    report: str | None = option("Write what is revealed and kept as an HTML page.", "FILE"),
+    report: str | None = option("Also write an HTML report on risks and information loss.", "FILE"),
     row_groups: str | None = option(
-        "A new folder with each provider's own rows as published, for it alone, to check with.",
+        "A new folder for the row groups: each provider's own rows as published, for it alone.",
         "FOLDER",
     ),
 ) -> None:
     """Anonymize the records of several providers.
 
-    FILES are CSV or Parquet: one per provider, or one with a column that names providers. In what
-    is published, every group of rows that look alike keeps the constraint whichever m providers
-    pool their own records. Only quasi-identifiers and sensitive columns are published, and what
-    --carry names. Exit code 1: no such table was found, and nothing is written.
+    FILES are CSV or Parquet: one per provider, or one with a column that names providers. In the
+    published table, every group of rows with equal quasi-identifiers satisfies the constraint,
+    whichever m providers pool their own records. Only quasi-identifiers, sensitive columns and
+    those of --carry are published. Exit code 1: no such table was found, and nothing is written.
     """
     from quiltwork.tables.anonymization import anonymize as run
     from quiltwork.tables.publishing.for_providers import write_row_groups
@@ -90,7 +90,9 @@ def anonymize(
     formulas: Formulas = "escape" if escape_formulas else "keep"
     printed = output == "-"
     if printed and (backend == "spark" or as_json()):
-        raise click.UsageError("-o - prints the table: it goes with --backend local, not --json")
+        raise click.UsageError(
+            "-o - prints the table: use it with --backend local and without --json"
+        )
     check_formulas(formulas, check_ending("-.csv" if printed else output))
     check_targets(
         None if printed else output,
@@ -99,9 +101,9 @@ def anonymize(
         (*source.files, *declared["hierarchies"].values()),
     )
     if backend == "spark" and Path(output).exists():
-        raise InvalidInputError(f"{output!r} exists already; choose another folder.")
+        raise InvalidInputError(f"{output!r} already exists; choose another folder.")
     if row_groups is not None and (backend == "spark" or Path(row_groups).exists()):
-        raise click.UsageError("--row-groups names a new folder, and goes with --backend local")
+        raise click.UsageError("--row-groups must be a new folder, with --backend local")
     carried = split_list(carry)
     table = read_table(source, backend, carried=carried, **declared)
     with at_work(backend):
@@ -137,7 +139,7 @@ def anonymize(
 
 @contextmanager
 def _written(output: str) -> Iterator[str]:
-    """Where to write the table; what is to be printed is written to a file first."""
+    """Yield the path to write the table to; for `-`, a temporary file that is then printed."""
     if output != "-":
         yield output
         return
@@ -150,10 +152,11 @@ def _written(output: str) -> Iterator[str]:
 def _lines(
     body: dict[str, Any], more: Iterable[str], written: Iterable[str | None]
 ) -> Iterator[str]:
+    """Yield the lines to print about the published table."""
     left_out = f", {body['suppressed']:,} left out" if body["suppressed"] else ""
     loss, m = body["loss"], body["m"]
-    several = f"whichever {m} providers collude"
-    against = {0: "against outsiders", 1: "whichever provider looks"}.get(m, several)
+    any_coalition = f"whichever {m} providers collude"
+    against = {0: "against outsiders", 1: "whichever provider looks"}.get(m, any_coalition)
     yield (
         f"{counted(body['rows'], 'row')} in {counted(body['groups'], 'group')}{left_out}: "
         f"{body['constraint']}, {against} (verified)."
@@ -164,7 +167,7 @@ def _lines(
     yield from more
     if "carried" in body:
         listed = ", ".join(body["carried"])
-        yield f"Published as they are, and protected by nothing: {listed}."
+        yield f"Published as they are, without any protection: {listed}."
     for path in (body["output"], *written):
         if path is not None and path != "-":
             yield f"wrote {path}"

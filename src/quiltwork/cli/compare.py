@@ -1,4 +1,4 @@
-"""`quiltwork compare`: several candidate tables of the same records, risk against utility."""
+"""`quiltwork compare`: candidate tables of the same records side by side, risk against utility."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from quiltwork.cli.table_options import (
     MAKING,
     SPLITS,
     TableFiles,
-    constraint_of,
     declarations,
+    join_constraints,
     read_table,
     require_provider,
 )
@@ -40,7 +40,7 @@ def candidate_choices(
     method: str = option("provider-aware, baseline, separate.", "LIST", default="provider-aware"),
     split: str | None = option("loss, range, fitness.", "LIST"),
 ) -> dict[str, list[Any]]:
-    """Return the values to choose from, by option; those that were not typed are left out."""
+    """Return the values of each option that was typed."""
     return {name: _listed(name, text) for name, text in locals().items() if text is not None}
 
 
@@ -61,8 +61,9 @@ def compare(
     """Compare candidate tables before one is published.
 
     Each option takes one value or several, and every combination is a candidate, made as
-    `anonymize` makes it; those that cannot be made are named. Shown are how many people a recipient
-    recognises, how many sensitive values it guesses, and the error of random range queries.
+    `anonymize` makes it; those that cannot be made are listed with the reason. For each candidate
+    it prints the share of people that a recipient recognises, the share of sensitive values that
+    it guesses, and the error of random range queries.
     """
     from quiltwork.errors import NotPrivateError
     from quiltwork.tables.anonymization import anonymize
@@ -71,49 +72,51 @@ def compare(
     require_provider(source, max(varied["m"]))
     check_targets(None, None, plot, (*source.files, *declared["hierarchies"].values()))
     table = read_table(source, **declared)
-    made, refused = {}, {}
+    tables, refused = {}, {}
     with progress([*product(*varied.values())], "Anonymizing") as each:
         for values in each:
             chosen = dict(zip(varied, values, strict=True))
-            several = [n for n, all_ in varied.items() if len(all_) > 1] or ["m"]
+            varying = [n for n, all_ in varied.items() if len(all_) > 1] or ["m"]
             name = ", ".join(
                 v if n in ("method", "split") else f"{n}={float(v):g}"
                 for n, v in chosen.items()
-                if n in several
+                if n in varying
             )
-            constraint = constraint_of({n: chosen.pop(n) for n in "klt" if n in chosen})
+            constraint = join_constraints({n: chosen.pop(n) for n in "klt" if n in chosen})
             try:
-                made[name] = anonymize(table, constraint, **chosen)
+                tables[name] = anonymize(table, constraint, **chosen)
             except NotPrivateError as error:
                 refused[name] = str(error)
-    if not made:
+    if not tables:
         raise NotPrivateError(next(iter(refused.values())))
-    found = measured(table, made)
+    comparison = measured(table, tables)
     header = ["table", "groups", "left out", "recognised", "guessed", "GCP", "query error"]
     rows = [
         (
-            one.name,
-            f"{one.groups:,}",
-            f"{one.suppressed:,}",
-            percent(one.recognised, 2),
-            percent(one.guessed),
-            f"{one.gcp:.3f}",
-            f"{one.error:.3f}",
+            candidate.name,
+            f"{candidate.groups:,}",
+            f"{candidate.suppressed:,}",
+            percent(candidate.recognised, 2),
+            percent(candidate.guessed),
+            f"{candidate.gcp:.3f}",
+            f"{candidate.error:.3f}",
         )
-        for one in found.candidates
+        for candidate in comparison.candidates
     ]
     lines = [*text_table(header, rows), *(f"{name}: {why}" for name, why in refused.items())]
-    deliver(found.to_json(), lines, pictures(found, None, plot))
+    deliver(comparison.to_json(), lines, pictures(comparison, None, plot))
 
 
 def _listed(name: str, text: str) -> list[Any]:
-    """Read the values of an option, each once."""
-    kind, found = _CHOICES[name], list(dict.fromkeys(split_list(text)))
+    """Parse the values of an option, each once."""
+    kind, words = _CHOICES[name], list(dict.fromkeys(split_list(text)))
     try:
-        values = [one if isinstance(kind, tuple) else kind(one) for one in found]
+        values = [word if isinstance(kind, tuple) else kind(word) for word in words]
     except ValueError:
         values = []
     if not values or (isinstance(kind, tuple) and not {*values} <= {*kind}):
-        what = f"of {', '.join(kind)}" if isinstance(kind, tuple) else "of numbers"
-        raise click.UsageError(f"--{name} is a list {what}, separated by commas, not {text!r}")
+        expected = f"of {', '.join(kind)}" if isinstance(kind, tuple) else "of numbers"
+        raise click.UsageError(
+            f"--{name} must be a list {expected}, separated by commas, not {text!r}"
+        )
     return values

@@ -1,4 +1,4 @@
-"""`quiltwork hierarchy`: generalizations of a column by rule, in ARX's CSV format."""
+"""`quiltwork hierarchy`: builds a generalization hierarchy by rule, in ARX's CSV format."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from quiltwork.files import dump
 )
 def hierarchy(
     files: tuple[str, ...] = argument(),
-    column: str = option("The column whose values are to be covered.", "NAME"),
+    column: str = option("The column whose values the hierarchy covers.", "NAME"),
     intervals: str | None = option(
-        "Intervals of numbers, each width a multiple of the one before.", "WIDTHS"
+        "Widths of intervals of numbers, each a multiple of the one before.", "WIDTHS"
     ),
-    origin: object = option("Where intervals begin.", kind=exact_number, default="0"),
+    origin: object = option("The number at which intervals begin.", kind=exact_number, default="0"),
     prefixes: str | None = option(
-        "The first characters of codes: how many each level keeps.", "CHARACTERS"
+        "The number of first characters of codes that each level keeps.", "CHARACTERS"
     ),
     dates: str | None = option("Periods of dates: month, quarter, year, decade.", "LEVELS"),
     output: str = option(
@@ -34,9 +34,9 @@ def hierarchy(
 ) -> None:
     """Make a hierarchy for a column, in ARX's format.
 
-    For `anonymize --hierarchy`, or ARX itself. FILES are CSV or Parquet tables. Each line of the
-    hierarchy is a value and its generalizations up to `*`, separated by semicolons. Values that
-    occur in no file are not covered: add their lines by hand.
+    Use the file with `anonymize --hierarchy`, or in ARX. FILES are CSV or Parquet tables. Each line
+    of the hierarchy is a value and its generalizations up to `*`, separated by semicolons. Values
+    that occur in no file are not covered: add their lines by hand.
     """
     from quiltwork.tables.codes.hierarchies import Hierarchy
     from quiltwork.tables.input.frames import open_frames
@@ -50,18 +50,19 @@ def hierarchy(
             raise click.UsageError(f"{name} has no column {column!r}")
         values += frame.column(column).to_pylist()
     if intervals is not None:
-        made = Hierarchy.intervals(values, map(exact_number, split_list(intervals)), origin)  # type: ignore[arg-type]
+        tree = Hierarchy.intervals(values, map(exact_number, split_list(intervals)), origin)  # type: ignore[arg-type]
     elif prefixes is not None:
-        made = Hierarchy.prefixes(values, _whole(prefixes))
+        tree = Hierarchy.prefixes(values, _whole(prefixes))
     else:
-        made = Hierarchy.dates(values, split_list(dates))  # type: ignore[arg-type]
-    made.write(output)
-    body = {"column": column, "values": len(made.paths), "levels": made.depth, "output": output}
-    line = f"{counted(len(made.paths), 'value')} in {made.depth} levels: {output}"
-    emit(dump("hierarchy", 1, body), [line, ";".join(made.paths[0])])
+        tree = Hierarchy.dates(values, split_list(dates))  # type: ignore[arg-type]
+    tree.write(output)
+    body = {"column": column, "values": len(tree.paths), "levels": tree.depth, "output": output}
+    line = f"{counted(len(tree.paths), 'value')} in {tree.depth} levels: {output}"
+    emit(dump("hierarchy", 1, body), [line, ";".join(tree.paths[0])])
 
 
 def _whole(numbers: str) -> list[int]:
+    """Parse the levels of --prefixes."""
     if not all(number.isdecimal() for number in split_list(numbers)):
-        raise click.UsageError("--prefixes are whole numbers, such as 3,2")
+        raise click.UsageError("--prefixes must be whole numbers, such as 3,2")
     return [int(number) for number in split_list(numbers)]

@@ -1,4 +1,4 @@
-"""`quiltwork joint`: verify agreed boxes together with others, without showing them a row."""
+"""`quiltwork joint`: verifies agreed boxes together with other providers, without showing rows."""
 
 from __future__ import annotations
 
@@ -32,24 +32,25 @@ def joint(
     constraint: Constraint = option_group(constraint_from_options),
     m: int = m_option,
     boxes: str = option("The agreed boxes, or a published table in them.", "FILE"),
-    me: str = option("Who you are.", "NAME", names="--as"),
-    providers: str = option("All providers, you too, separated by commas.", "NAMES"),
-    salt: str = option("A secret of all providers, the same for all.", "FILE"),
-    folder: str = option("Your files, and what others gave you.", "FOLDER"),
-    left_out: int = option("How many of your rows are in no box, at most.", default=0),
+    me: str = option("Your own name among the providers.", "NAME", names="--as"),
+    providers: str = option("All providers, including you, separated by commas.", "NAMES"),
+    salt: str = option("A secret that all providers share.", "FILE"),
+    folder: str = option("The folder of your files and of those from others.", "FOLDER"),
+    left_out: int = option("The most of your rows that may be in no box.", default=0),
     declared: dict[str, Any] = option_group(declarations),
 ) -> None:
     """Verify boxes with others; no row leaves you.
 
-    Run it again whenever files have come, until it says what was found. It writes NAME-OTHER.share,
-    each for one other provider alone, then NAME.counts and perhaps NAME.rare for all others, and
-    says to whom each goes; put theirs into your folder. k and distinct l are verified. Everybody
-    must follow the protocol. Exit code 1: not shown to be private; to wait for files is none.
+    Run it again whenever files have arrived, until it prints the verdict. It writes
+    NAME-OTHER.share, each for one other provider alone, then NAME.counts and perhaps NAME.rare for
+    all others, and prints to whom each goes; put theirs into your folder. k and distinct l are
+    verified. All providers must follow the protocol. Exit code 1: not shown to be private; waiting
+    for files is exit code 0.
     """
     from quiltwork.tables.providers.joint_verification import Agreement, read_boxes, take_step
 
     if len(source.files) > 1 or source.provider is not None or source.subject is not None:
-        raise click.UsageError("give your own file alone, without --provider and --subject")
+        raise click.UsageError("give only your own file, without --provider and --subject")
     agreed = Agreement(
         tuple(split_list(providers)),
         read_boxes(boxes, split_list(source.quasi), split_list(source.text)),
@@ -61,10 +62,10 @@ def joint(
     lines = []
     for path in step.written:
         other = path.stem.removeprefix(f"{me}-")
-        whom = f"{other} alone" if path.suffix == ".share" else "all others"
-        lines.append(f"wrote {path}: give it to {whom}")
+        recipient = f"{other} alone" if path.suffix == ".share" else "all others"
+        lines.append(f"wrote {path}: give it to {recipient}")
     if step.missing:
-        lines.append(f"Waiting for {', '.join(step.missing)}; then run it again.")
+        lines.append(f"Waiting for {', '.join(step.missing)}. Run it again once they have arrived.")
     verdict = step.verdict
     if verdict is not None:
         lines.append(verdict.explain())

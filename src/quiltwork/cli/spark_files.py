@@ -1,7 +1,7 @@
 """Files as Spark frames, for `--backend spark`.
 
-Parquet files, and folders of them, are read where the workers are. Other files are read on this
-machine, as they always are, and sent there.
+Parquet files, and folders of them, are read by the workers. Other files are read locally and sent
+to Spark.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _QUIET = {
-    "spark.ui.showConsoleProgress": "false",  # there is a bar already
-    "spark.ui.enabled": "false",  # its pages show values, such as providers' names, to the network
+    "spark.ui.showConsoleProgress": "false",  # the command has its own progress bar
+    "spark.ui.enabled": "false",  # its pages would show providers' names to the network
 }
 _NUMBERS = ("tinyint", "smallint", "int", "bigint", "float", "double", "decimal")
 _REASON = re.compile(r"\[[A-Z_.]+\] (.+)")
 _VALUE = re.compile(r"'[^']*'")
-"""How Spark shows a cell that it cannot convert; messages here never do."""
+"""A cell that Spark could not convert, in its messages; ours never show it."""
 
 
 def all_parquet(files: Sequence[str]) -> bool:
-    """Tell whether workers can read these files themselves."""
+    """Return whether workers can read these files themselves."""
     return all(file.rstrip("/").endswith((".parquet", ".pq")) for file in files)
 
 
@@ -56,7 +56,7 @@ def parquet_frame(file: str, columns: Sequence[str]) -> DataFrame:
 def parquet_of_providers(
     files: Mapping[str, str], columns: Sequence[str], provider: str
 ) -> DataFrame:
-    """Return the Parquet files of several providers as one frame, with a column that names them."""
+    """Return the Parquet files of several providers as one frame, with a provider column."""
     quiet_session()
     from pyspark.sql.functions import lit
 
@@ -70,12 +70,12 @@ def parquet_of_providers(
             )
         if len(kinds) > 1 and kinds & {"float", "double"}:
             frames = {name: _as_double(frame, column) for name, frame in frames.items()}
-    named = [frame.withColumn(provider, lit(name)) for name, frame in frames.items()]
-    return reduce(lambda one, other: one.unionByName(other), named)
+    with_provider = [frame.withColumn(provider, lit(name)) for name, frame in frames.items()]
+    return reduce(lambda first, second: first.unionByName(second), with_provider)
 
 
 def _as_double(frame: DataFrame, column: str) -> DataFrame:
-    """Make numbers floats, as they are at another provider, if no two of them become one."""
+    """Convert numbers to floats, as another provider has them, if none would be rounded."""
     from quiltwork.tables.spark.session import quote_name
 
     numbers = frame[quote_name(column)]
@@ -83,15 +83,15 @@ def _as_double(frame: DataFrame, column: str) -> DataFrame:
         beyond = ~numbers.between(-(2**53), 2**53)
         if frame.where(beyond).limit(1).count():
             raise InvalidInputError(
-                f"Column {column!r} holds whole numbers beyond 2^53 at one provider and fractions "
-                "at another, and no type holds both; make them text."
+                f"Column {column!r} has whole numbers beyond 2^53 at one provider and fractions at "
+                "another, and no type represents both exactly. Convert them to text."
             )
     return frame.withColumn(column, numbers.cast("double"))
 
 
 @contextmanager
 def at_work(backend: str) -> Iterator[None]:
-    """Say in a sentence what Spark fails with, where it is at work."""
+    """Run a block on Spark, and report its failures in a sentence."""
     if backend == "local":
         yield
         return
@@ -101,7 +101,7 @@ def at_work(backend: str) -> Iterator[None]:
 
 
 def quiet_session() -> Any:
-    """Return the running Spark, or start one that says little."""
+    """Return the active Spark session, or start one with few log messages."""
     from quiltwork.tables.spark.session import spark_session
 
     warnings.filterwarnings("ignore", "PySpark does not yet fully support", FutureWarning)
@@ -110,12 +110,13 @@ def quiet_session() -> Any:
 
 @contextmanager
 def _failures(kind: type[Exception], what: str) -> Iterator[None]:
+    """Turn exceptions of Spark into an error of `kind`, without values of cells."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
 
     try:
         yield
     except (Py4JError, PySparkException) as error:
-        told = _REASON.search(str(error))
-        reason = told[1] if told else str(error).partition("\n")[0]
+        match = _REASON.search(str(error))
+        reason = match[1] if match else str(error).partition("\n")[0]
         raise kind(f"{what}: {_VALUE.sub('…', reason)}") from None

@@ -1,7 +1,7 @@
-"""What the commands on tables of several providers share: files to a table, options to constraints.
+"""Options that the commands on tables share: files to a table, options to constraints.
 
-One file needs a column that names the provider; several files are one provider each, named after
-the files.
+A single file needs a column that names the provider; several files are one provider each, named
+after the files.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ SPLITS = ("loss", "range", "fitness")
 
 @dataclass(frozen=True)
 class ReadingOptions:
-    """How files are written, as it was typed; what was not typed is found."""
+    """The options for reading files, as typed; what was not typed is detected."""
 
     delimiter: str | None = delimiter_option
     encoding: str | None = encoding_option
@@ -67,46 +67,48 @@ class ReadingOptions:
     )
 
     def of(self, files: Sequence[str]) -> list[FileReading]:
-        """Return how each of some files is read."""
+        """Return the reading options of each file."""
         from quiltwork.tables.input.frames import FileReading
 
-        typed = [*files, *_typed_texts(click.get_current_context().params)]
-        for one in self.each:
-            if not any(_setting(one, file) for file in typed):
+        possible_files = [*files, *_typed_texts(click.get_current_context().params)]
+        for setting in self.each:
+            if not any(_setting(setting, file) for file in possible_files):
                 raise click.UsageError(
-                    f"--in is FILE:NAME=VALUE, with one of the files and a NAME of delimiter, "
-                    f"encoding, na and rename, not {one!r}"
+                    "--in must be FILE:NAME=VALUE, where FILE is one of the files and NAME is "
+                    f"delimiter, encoding, na or rename, not {setting!r}"
                 )
-        found = []
+        readings = []
         for file in files:
-            own = [pair for one in self.each if (pair := _setting(one, file))]
-            named = dict(own)
+            settings = [pair for setting in self.each if (pair := _setting(setting, file))]
+            by_name = dict(settings)
             words = [*split_list(self.na_values or "")]
-            words += [word for name, value in own if name == "na" for word in split_list(value)]
-            renamed = [*self.rename, *(value for name, value in own if name == "rename")]
+            words += [
+                word for name, value in settings if name == "na" for word in split_list(value)
+            ]
+            renamed = [*self.rename, *(value for name, value in settings if name == "rename")]
             dialect = DialectOptions(
-                named.get("delimiter", self.delimiter),
-                encoding=named.get("encoding", self.encoding),
+                by_name.get("delimiter", self.delimiter),
+                encoding=by_name.get("encoding", self.encoding),
                 na_values=tuple(words),
             )
-            found.append(FileReading(dialect, _pairs(renamed, "--rename")))
-        return found
+            readings.append(FileReading(dialect, _pairs(renamed, "--rename")))
+        return readings
 
     @property
     def is_usual(self) -> bool:
-        """Whether nothing was typed."""
+        """Whether no option was typed."""
         return self == ReadingOptions(None, None, None, (), ())
 
 
 def _typed_texts(params: Mapping[str, Any]) -> Iterator[str]:
-    """Return everything that was typed but for the settings of files themselves."""
+    """Yield every text that was typed, except the settings of single files."""
     for name, value in params.items():
         if name != "each":
-            yield from (one for one in (value if isinstance(value, tuple) else (value,)) if one)
+            yield from (text for text in (value if isinstance(value, tuple) else (value,)) if text)
 
 
 def _setting(text: str, file: Any) -> tuple[str, str] | None:
-    """Read one setting, if it is about a file."""
+    """Parse a setting of `--in`, if it is about the file."""
     for name in (str(file), Path(str(file)).name):
         if text.startswith(f"{name}:"):
             key, sign, value = text[len(name) + 1 :].partition("=")
@@ -117,11 +119,11 @@ def _setting(text: str, file: Any) -> tuple[str, str] | None:
 
 @dataclass(frozen=True)
 class TableFiles:
-    """The files of a table and the roles of their columns, as they were typed."""
+    """The files of a table and the roles of their columns, as typed."""
 
     files: tuple[str, ...] = argument()
     provider: str | None = option(
-        "Who provided each record; without it, several files are one provider each.", "COLUMN"
+        "The provider of each record; without it, several files are one provider each.", "COLUMN"
     )
     quasi: str = option(
         'Quasi-identifiers, separated by commas; "quoted" if a name holds one.', "COLUMNS"
@@ -130,15 +132,15 @@ class TableFiles:
         "What must not be inferred; several columns count as their combination.", "COLUMNS"
     )
     subject: str | None = option(
-        "Whom a record is about, if one person can have several.", "COLUMN"
+        "The person of each record, if one person can have several records.", "COLUMN"
     )
     missing: str = option(
-        "Whether missing values are refused or are a value of their own; of the sensitive columns "
-        "they count for k alone.",
+        "Whether missing values are refused or are a value of their own; missing sensitive values "
+        "count for k only.",
         kind=("error", "value"),
         default="error",
     )
-    count_missing: bool = option("Missing sensitive values count as a value for l and t, too.")
+    count_missing: bool = option("Missing sensitive values count as a value for l and t too.")
     text: str = option(
         "Columns that are text, whatever they look like; 02410 is text by itself.",
         "COLUMNS",
@@ -153,20 +155,20 @@ class TableFiles:
 
 def recipe_from_options(
     split: str | None = option(
-        "Cut where least is lost, the widest range (usual for baseline), or by the paper's score.",
+        "Cut by the least loss, the widest range (default for baseline), or the paper's score.",
         kind=SPLITS,
     ),
-    blind: bool = option("Cut by numbers of records alone, so that the cuts tell nothing."),
+    blind: bool = option("Cut by numbers of records alone, so that the cuts reveal nothing."),
     boxes: str | None = option(
-        "Whether a row may fit several boxes; disjoint ones cost utility, and joint needs them.",
+        "Whether a row may fit several boxes; disjoint boxes cost utility, and joint needs them.",
         kind=("overlapping", "disjoint"),
     ),
-    relaxed: bool = option("Records with equal values may be parted."),
+    relaxed: bool = option("Records with equal values may go to different groups."),
     suppression: Fraction = option(
-        "The share of rows that may be left out, at most.", "SHARE", default="0"
+        "The largest share of rows that may be left out.", "SHARE", default="0"
     ),
 ) -> dict[str, Any]:
-    """Return how groups are made but for the method, as `anonymize` takes it; not what is usual."""
+    """Return the options of `anonymize` except the method; only those that were typed."""
     return {name: chosen for name, chosen in locals().items() if chosen}
 
 
@@ -178,15 +180,15 @@ def declarations(
         "A column's generalizations: CSV lines from value to root; repeatable.", "COLUMN=FILE"
     ),
     level: tuple[str, ...] = option(
-        "At which level of its hierarchy a sensitive column's values count as one, such as icd=2 "
-        "for l over chapters; repeatable.",
+        "The level of its hierarchy at which a sensitive column's values are counted, such as "
+        "icd=2 for l over chapters; repeatable.",
         "COLUMN=NUMBER",
     ),
 ) -> dict[str, dict[str, Any]]:
     """Return the declared orders, hierarchies and levels by column, as `Table` takes them."""
     levels = _pairs(level, "--level")
     if not all(number.isdecimal() for number in levels.values()):
-        raise click.UsageError("--level is COLUMN=NUMBER, such as icd=2")
+        raise click.UsageError("--level must be COLUMN=NUMBER, such as icd=2")
     return {
         "levels": {name: int(number) for name, number in levels.items()},
         "ordinal": {
@@ -199,38 +201,39 @@ def declarations(
 def sensitive_declarations(
     source: TableFiles, declared: dict[str, dict[str, Any]]
 ) -> dict[str, Any]:
-    """Return what is declared of sensitive columns, which published tables have, too."""
+    """Return the declarations of sensitive columns, which published tables have too."""
     names = split_list(source.sensitive)
     return {
-        what: {name: value for name, value in columns.items() if name in names}
-        for what, columns in declared.items()
+        kind: {name: value for name, value in columns.items() if name in names}
+        for kind, columns in declared.items()
     }
 
 
 def _pairs(texts: Iterable[str], option: str) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    """Parse NAME=VALUE texts."""
+    pairs: dict[str, Any] = {}
     for text in texts:
         name, sign, value = (part.strip() for part in text.partition("="))
         if not sign or not name or not value:
-            raise click.UsageError(f"{option} is COLUMN=…, not {text!r}")
-        if name in found:
-            raise click.UsageError(f"{option} is given twice for {name!r}")
-        found[name] = value
-    return found
+            raise click.UsageError(f"{option} must be COLUMN=…, not {text!r}")
+        if name in pairs:
+            raise click.UsageError(f"{option} is given twice for {name!r}; give it once")
+        pairs[name] = value
+    return pairs
 
 
 def require_provider(source: TableFiles, m: int) -> None:
-    """Refuse one file without a column of providers, unless nobody colludes (m = 0)."""
+    """Refuse a single file without a column of providers, unless m = 0."""
     if len(source.files) == 1 and source.provider is None and m > 0:
         raise click.UsageError(
-            "name the column of providers with --provider; with --m 0 all rows are one provider's"
+            "name the column of providers with --provider; with --m 0, all rows are one provider's"
         )
 
 
 def read_table(source: TableFiles, backend: str = "local", **declarations: Any) -> Table:
-    """Make a table of the files; `declarations` are orders and hierarchies, as `Table` takes them.
+    """Read the files as a table; `declarations` are orders and hierarchies, as `Table` takes them.
 
-    On Spark, Parquet files become a table that is never brought here; other files are read here.
+    On Spark, Parquet files become a table that is never collected; other files are read locally.
     """
     from quiltwork.cli.spark_files import all_parquet
     from quiltwork.tables.input.frames import open_frame, open_frames
@@ -248,7 +251,7 @@ def read_table(source: TableFiles, backend: str = "local", **declarations: Any) 
     if backend == "spark" and all_parquet(files):
         if not source.reading.is_usual:
             raise click.UsageError(
-                "--delimiter, --encoding, --na, --rename and --in are for files that are read here"
+                "--delimiter, --encoding, --na, --rename and --in are for files read locally"
             )
         return _spark_table(files, provider, as_text, roles)
     if len(files) == 1:
@@ -258,7 +261,7 @@ def read_table(source: TableFiles, backend: str = "local", **declarations: Any) 
     needed = _needed(roles, None)
     read = open_frames([*parts.values()], as_text, source.reading.of(files))
     frames = dict(zip(parts, read, strict=True))
-    for name, frame in frames.items():  # types of columns that nobody asks about need not agree
+    for name, frame in frames.items():  # types of unused columns may differ
         if set(needed) <= set(frame.names):
             frames[name] = frame.only(needed)
     return Table.concat(frames, provider=unused(PROVIDER, needed), **roles)
@@ -267,12 +270,15 @@ def read_table(source: TableFiles, backend: str = "local", **declarations: Any) 
 def _spark_table(
     files: tuple[str, ...], provider: str | None, text: list[str], roles: dict[str, Any]
 ) -> Table:
+    """Return Parquet files as a Spark table."""
     from quiltwork.cli.spark_files import parquet_frame, parquet_of_providers
     from quiltwork.tables.table import Table
 
     columns = _needed(roles, provider)
     if text:
-        raise click.UsageError("--text is for files that are read here; Parquet says what is text")
+        raise click.UsageError(
+            "--text is for files that are read locally; Parquet files have types"
+        )
     if len(files) == 1:
         return Table(parquet_frame(files[0], columns), provider, **roles)
     parts, name = _by_provider(files, provider), unused(PROVIDER, columns)
@@ -280,32 +286,34 @@ def _spark_table(
 
 
 def _needed(roles: dict[str, Any], provider: str | None) -> list[str]:
-    """Return the columns that are asked about, each once."""
-    named = [name for name in (provider, roles["subject"]) if name is not None]
-    named += roles.get("carried", ())
-    return list(dict.fromkeys([*roles["quasi_identifiers"], *roles["sensitive"], *named]))
+    """Return the columns that are used, each once."""
+    extra = [name for name in (provider, roles["subject"]) if name is not None]
+    extra += roles.get("carried", ())
+    return list(dict.fromkeys([*roles["quasi_identifiers"], *roles["sensitive"], *extra]))
 
 
 def _by_provider(files: tuple[str, ...], provider: str | None) -> dict[str, str]:
-    """Return each provider's file: they are named after the files."""
+    """Return each provider's file; providers are named after the files."""
     if provider is not None:
-        raise click.UsageError("--provider goes with one file; several files are one provider each")
+        raise click.UsageError(
+            "--provider goes with a single file; several files are one provider each"
+        )
     names = [_stem(file) for file in files]
     if len(set(names)) < len(names):
         raise InvalidInputError(
-            "Two files have the same name, so their providers would too; rename one of them."
+            "Two files have the same name, so their providers would have it too; rename a file."
         )
     return dict(zip(names, files, strict=True))
 
 
 def unused(name: str, taken: Iterable[str]) -> str:
-    """Return a name that is not taken.
+    """Return a name that is not taken, by appending underscores.
 
     >>> unused("provider", ["age", "provider"])
     'provider_'
     """
-    known = set(taken)
-    while name in known:
+    taken_names = set(taken)
+    while name in taken_names:
         name += "_"
     return name
 
@@ -318,18 +326,18 @@ def constraint_from_options(
     t: Fraction | None = option("t-closeness, all values equally far apart.", "T"),
     t_ordered: Fraction | None = option("t-closeness, values in their order.", "T"),
 ) -> Constraint:
-    """Join the constraints that were typed."""
-    return constraint_of(locals())
+    """Return the conjunction of the constraints that were typed."""
+    return join_constraints(locals())
 
 
-def constraint_of(typed: Mapping[str, Any]) -> Constraint:
-    """Join the constraints that are asked for, by the names of `constraint_from_options`."""
+def join_constraints(typed: Mapping[str, Any]) -> Constraint:
+    """Return the conjunction of constraints, by the option names of `constraint_from_options`."""
     from quiltwork.tables import constraints as rules
 
     def recursive(text: str) -> Constraint:
         c, _, number = text.partition(",")
         if not number.strip().isdigit():
-            raise click.UsageError("--recursive-l is C,L, for example 3,2")
+            raise click.UsageError("--recursive-l must be C,L, for example 3,2")
         return rules.RecursiveLDiversity(exact_number(c.strip()), int(number))
 
     kinds: dict[str, Callable[[Any], Constraint]] = {
@@ -342,7 +350,7 @@ def constraint_of(typed: Mapping[str, Any]) -> Constraint:
     }
     parts = [kinds[name](value) for name, value in typed.items() if value is not None]
     if not parts:
-        raise click.UsageError("ask for something: --k, --l, --entropy-l, --recursive-l or --t")
+        raise click.UsageError("give a constraint: --k, --l, --entropy-l, --recursive-l or --t")
     return reduce(and_, parts)
 
 

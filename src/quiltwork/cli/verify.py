@@ -1,4 +1,4 @@
-"""`quiltwork verify`: does a table of several providers withstand those who collude?"""
+"""`quiltwork verify`: checks a table of several providers against colluding ones."""
 
 from __future__ import annotations
 
@@ -54,38 +54,40 @@ def verify(
     constraint: Constraint = option_group(constraint_from_options),
     m: int = m_option,
     method: Any = option(
-        "How to verify; all but exact need constraints that hold for larger groups too. With "
-        "--originals, how it was made: provider-aware, baseline or separate.",
+        "The method of verification; all but exact need EG-monotonic constraints. With "
+        "--originals, how the table was made: provider-aware, baseline or separate.",
         kind=(*METHODS, *MAKING),
         default="exact",
     ),
-    limit: int | None = option("Checks within one group after which to give up."),
+    limit: int | None = option("The number of checks within one group after which to give up."),
     own: tuple[str, ...] = option(
-        "Your own rows, and those of others if you pool them: what do they give away of the rest?",
+        "Your own rows, and those of others if you pool them: what do they reveal about the rest?",
         "FILE",
     ),
     declared: dict[str, Any] = option_group(declarations),
     backend: str = backend_option,
     recipe: dict[str, Any] = option_group(recipe_from_options),
-    left_out: int = option("With --own: rows of yours that were not published.", default=0),
+    left_out: int = option(
+        "With --own: the number of your rows that were not published.", default=0
+    ),
     row_groups: str | None = option(
-        "With --own, your rows as published, from the publisher; the folder of all with "
-        "--originals.",
+        "With --own, the file of your rows as published, from the publisher; with --originals, "
+        "the folder of all such files.",
         "PATH",
     ),
     originals: bool = option(
-        "The first file is published, the others are the providers' rows that it was made of."
+        "The first file is the published table, the others are the rows of its providers."
     ),
 ) -> None:
     """Check a table against colluding providers.
 
     FILES are CSV or Parquet: one with a column that names providers, or one per provider. Groups
-    are the rows with equal quasi-identifiers. With --originals the first file is a published table
-    without providers, verified against the rows of the others; where its boxes overlap it is made
-    again from these, so give the options that `anonymize` was given. With --own it is the only
-    file, and the answer is what you can tell alone. --ordinal and --hierarchy say how its labels
-    are read. The largest m is part of every answer that is about all providers. Exit code 1: not
-    private, or not shown to be.
+    are the rows with equal quasi-identifiers. With --originals, the first file is a published
+    table without providers, verified against the rows of the others; if its boxes overlap, the
+    table is made again from these rows, so give the options that `anonymize` was given. With --own,
+    the published table is the only file, and the answer is what you can conclude alone. --ordinal
+    and --hierarchy define how labels are read. Answers about all providers include the largest m.
+    Exit code 1: not private, or not shown to be.
     """
     from quiltwork.tables.m_privacy import verify_m_privacy
     from quiltwork.tables.providers.originals import verify_published
@@ -100,26 +102,26 @@ def verify(
     special = own or originals or method != "exact" or limit is not None
     if backend == "spark" and special:
         raise click.UsageError(
-            "--backend spark verifies exactly, for one m: leave --own, --originals, --method and "
-            "--limit out"
+            "--backend spark verifies by the exact method only: leave out --own, --originals, "
+            "--method and --limit"
         )
     if not originals and (recipe or method in MAKING):
-        raise click.UsageError("how a table was made is asked with --originals alone")
+        raise click.UsageError("options on how the table was made go with --originals only")
     if own:
         roles = source.provider is not None or source.subject is not None or originals
         if m_is_given or method != "exact" or len(source.files) > 1 or roles:
             raise click.UsageError(
                 "--own goes with one published file, without --provider, --subject, --m, --method "
-                "and --originals; pool the rows of those who collude"
+                "and --originals; for colluding providers, give --own several times"
             )
         rows = read_table(source.others(own), **declared)
-        told = None
+        placed_rows = None
         if row_groups is not None:
-            told = read_table(
+            placed_rows = read_table(
                 source.others((row_groups,)), **sensitive_declarations(source, declared)
             )
-        shown = read_table(source, **sensitive_declarations(source, declared))
-        view = own_view(shown, rows, constraint, left_out, told)
+        published = read_table(source, **sensitive_declarations(source, declared))
+        view = own_view(published, rows, constraint, left_out, placed_rows)
         body = {**view.body(), "constraint": str(constraint)}
         emit(dump("own-view", 3, body), [view.explain()])
         private = view.verdict == "holds"
@@ -128,36 +130,38 @@ def verify(
             "--left-out and --row-groups go with --own; --row-groups with --originals"
         )
     elif originals:
-        usual = method == "exact"
-        named = usual or method in MAKING
-        if len(source.files) < 2 or not named or source.subject is not None:
+        is_exact = method == "exact"
+        is_allowed = is_exact or method in MAKING
+        if len(source.files) < 2 or not is_allowed or source.subject is not None:
             raise click.UsageError(
-                "--originals goes with a published file and then those of the providers, without "
-                "--subject; --method says how it was made"
+                "--originals goes with the published file followed by those of the providers, "
+                "without --subject; --method is how the table was made"
             )
-        shown = read_table(
+        published = read_table(
             source.others(source.files[:1]), **sensitive_declarations(source, declared)
         )
-        rest = replace(source, files=source.files[1:])
-        require_provider(rest, m)
-        told = None
+        providers = replace(source, files=source.files[1:])
+        require_provider(providers, m)
+        placed_rows = None
         if row_groups is not None:
-            told = _all_row_groups(source, row_groups, sensitive_declarations(source, declared))
-        made = recipe if usual else {"method": method, **recipe}
-        rows = read_table(rest, **declared)
-        found = verify_published(shown, rows, constraint, m, bound, told, made)
+            placed_rows = _all_row_groups(
+                source, row_groups, sensitive_declarations(source, declared)
+            )
+        options = recipe if is_exact else {"method": method, **recipe}
+        rows = read_table(providers, **declared)
+        found = verify_published(published, rows, constraint, m, bound, placed_rows, options)
         lines = [found.explain(), *_largest_lines(found.largest, m)]
         emit(dump("published-verdict", 3, _body(found, found.largest)), lines)
         private = found.private is True
     else:
-        secret = sensitive_declarations(source, declared)
-        if secret != declared:
+        of_sensitive = sensitive_declarations(source, declared)
+        if of_sensitive != declared:
             raise click.UsageError(
                 "--ordinal and --hierarchy of quasi-identifiers go with --own and --originals"
             )
         require_provider(source, m)
-        table = read_table(source, backend, **secret)
-        most = None
+        table = read_table(source, backend, **of_sensitive)
+        largest = None
         with at_work(backend):
             if backend == "spark":
                 from quiltwork.tables.spark.session import on_spark
@@ -165,26 +169,27 @@ def verify(
                 table, bound = on_spark(table), 1
             verdict = verify_m_privacy(table, constraint, m, method, bound)
         if backend == "local" and len(table.encoded.providers) > 1:
-            most = max_m_above(table, constraint, bound, verdict.m if verdict.private else -1)
-        lines = [verdict.explain(), *_largest_lines(most, verdict.m)]
-        emit(dump("verdict", 1, _body(verdict, most)), lines)
+            largest = max_m_above(table, constraint, bound, verdict.m if verdict.private else -1)
+        lines = [verdict.explain(), *_largest_lines(largest, verdict.m)]
+        emit(dump("verdict", 1, _body(verdict, largest)), lines)
         private = verdict.private
     if not private:
         click.get_current_context().exit(1)
 
 
 def _largest_lines(largest: MaxM | None, asked: int) -> list[str]:
-    """Say the largest m, where it is known who has which rows."""
+    """Return the line on the largest m, if it is known."""
     return [] if largest is None else [f"Largest m: {int(largest)}. {largest.explain(asked)}"]
 
 
 def _body(verdict: Verdict | PublishedVerdict, largest: MaxM | None) -> dict[str, Any]:
+    """Return a verdict as JSON values, with the largest m."""
     return {**verdict.body(), "largest": None if largest is None else largest.body()}
 
 
-def _all_row_groups(source: TableFiles, folder: str, secret: dict[str, Any]) -> Table:
-    """Read the rows of every provider as they were published, a file each."""
-    found = sorted(str(path) for path in Path(folder).glob("*.csv"))
-    if not found:
-        raise InvalidInputError(f"There is no CSV file in the folder {folder!r}.")
-    return read_table(replace(source, files=tuple(found), provider=None), **secret)
+def _all_row_groups(source: TableFiles, folder: str, declared: dict[str, Any]) -> Table:
+    """Read the row groups of all providers: one CSV file each in a folder."""
+    files = sorted(str(path) for path in Path(folder).glob("*.csv"))
+    if not files:
+        raise InvalidInputError(f"The folder {folder!r} contains no CSV file of row groups.")
+    return read_table(replace(source, files=tuple(files), provider=None), **declared)

@@ -192,7 +192,8 @@ def test_what_cannot_be_private_is_refused_before_anything_is_published(source):
     with pytest.raises(NotPrivateError, match="Even one group"):
         anonymize_spark(roles(source[1]), Recipe(KAnonymity(1500), 1, "baseline", CutRules()))
     few = int(source[0]["hospital"].isin(["C", "D"]).sum())
-    with pytest.raises(NotPrivateError, match=f"'C' alone cannot fulfil .* have {few} rows, and 0"):
+    message = f"'C' alone cannot fulfil .* have {few} rows in total, and 0"
+    with pytest.raises(NotPrivateError, match=message):
         anonymize_spark(roles(source[1]), Recipe(KAnonymity(400), 1, "separate", CutRules()))
 
 
