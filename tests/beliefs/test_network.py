@@ -218,7 +218,7 @@ def test_names_and_states_keep_their_types_and_alphabets():
         (nx.path_graph(3), {(0, 2): np.ones((2, 2))}, None, "no edge"),
         (nx.Graph([(0, 1)]), {(0, 1): np.zeros((2, 2))}, None, "0 everywhere"),
         (nx.Graph([(0, 1)]), {0: [1, 1]}, None, "No table mentions node 1"),
-        (nx.Graph([(0, 1)]), {"ab": [1, 1]}, None, "names no clique"),
+        (nx.Graph([(0, 1)]), {"ab": [1, 1]}, None, "is not a clique"),
         (
             nx.Graph([(0, 1)]),
             {(0, 1): np.eye(2), 0: [1, 0], 1: [0, 1]},

@@ -1,8 +1,7 @@
-"""Gaussian beliefs: numbers that move together.
+"""Gaussian beliefs: jointly Gaussian numbers with known correlations and any means.
 
-A Gaussian belief says how strongly numbers are correlated, and nothing about their means. Its data
-are numbers, not states. `within` is part of it, since it says what is hidden: a true difference of
-at most so much at one time point or row.
+The data are numbers, not states. `within` is part of the belief, since it defines the secret: a
+true difference of at most `within` at one time point or row.
 
 Theorem: docs/theory/gaussian.md
 """
@@ -30,64 +29,64 @@ _MOST_LAGS = 10**6
 _LONGEST_SAMPLE = 10**8
 _ROUNDING = 1e-9
 _FARTHEST = Fraction(10**12)
+"""Beyond this ratio of `within` and the range of a query, their units almost certainly differ."""
 
 
 class Gaussian(Belief):
-    """What Gaussian beliefs share: no states, and how large a true difference is hidden.
+    """The base class of Gaussian beliefs: no states, and the true difference that is hidden.
 
-    `within` is in units of the data; None stands for the range hi − lo of whatever is asked.
+    `within` is in units of the data; None stands for the range hi − lo of the query.
     """
 
     states = None
     within: Fraction | None
 
     def ratio(self, span: Fraction) -> Fraction:
-        """The difference that is hidden, as a multiple of the range of a query.
+        """Return the hidden difference as a multiple of a query's range.
 
         Raises:
-            InvalidInputError: if the two cannot be meant in one unit.
+            InvalidInputError: if the two differ so much that their units must differ.
         """
         ratio = Fraction(1) if self.within is None else self.within / span
         if not 1 / _FARTHEST <= ratio <= _FARTHEST:
             raise InvalidInputError(
-                "within and the range that is asked about are more than 10^12 times apart; give "
+                "within and the range of the query differ by a factor of more than 10^12; give "
                 "both in the same unit."
             )
         return ratio
 
     @property
     def farthest(self) -> Fraction | None:
-        """How far any number moves when a secret does; None where nobody said `within`."""
+        """The largest change of any number when a secret changes; None without `within`."""
         return self.within
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
 class GaussianSeries(Gaussian):
-    """A stationary Gaussian series: numbers, each correlated with those some steps away.
+    """A stationary Gaussian series of numbers, by its autoregression or autocorrelations.
 
-    Give one of `ar`, `autocorrelation` and `bounds`. The mean may be any, and change with time.
-    A series that starts with another variance than it goes on with is not stationary, and may tell
-    far more.
+    Give one of `ar`, `autocorrelation` and `bounds`. The mean may be any, and change with time. A
+    series whose variance at the start differs is not stationary, and may leak far more.
 
     Args:
         ar: the coefficients of an autoregression, X_t = ar[0]·X_{t−1} + ar[1]·X_{t−2} + … + noise;
             at most 32. They must make the series stationary.
         autocorrelation: the correlations at lags 1, 2, …; 0 beyond the last one.
         bounds: (lowest, highest), for every autoregression with one coefficient between them.
-        within: how large a true difference at one time point is hidden, in units of the data; by
-            default the range hi − lo of what is asked. Clipping the data does not bound it.
-        grid: what a time point is, if that is to be checked.
+        within: the largest true difference at one time point that is hidden, in units of the data;
+            by default the range hi − lo of the query. Clipping the data does not bound it.
+        grid: the step of the data, to be checked against them.
 
     Raises:
-        InvalidInputError: for coefficients that make no stationary series.
+        InvalidInputError: for coefficients of no stationary series.
 
     >>> GaussianSeries(ar=[0.8]).autocorrelation(3)
     array([1.   , 0.8  , 0.64 , 0.512])
     >>> GaussianSeries(ar=[1.0])
     Traceback (most recent call last):
         ...
-    quiltwork.errors.InvalidInputError: ar=[1] makes no stationary series: what happened long ago
-    would not be forgotten. Give coefficients of one that is, for example [0.8].
+    quiltwork.errors.InvalidInputError: ar=[1] is not stationary: the effect of the past would not
+    fade. Give the coefficients of a stationary series, for example [0.8].
     """
 
     ar: tuple[Fraction, ...]
@@ -113,33 +112,33 @@ class GaussianSeries(Gaussian):
                 "Give a GaussianSeries one of ar=[0.8], autocorrelation=[0.8, 0.5] and "
                 "bounds=(0, 0.8)."
             )
-        given = ar if ar is not None else autocorrelation
+        values = ar if ar is not None else autocorrelation
         name = "ar" if ar is not None else "autocorrelation"
-        numbers = _read_bounds(bounds) if bounds is not None else _read_numbers(given, name)
+        numbers = _parse_bounds(bounds) if bounds is not None else _parse_lags(values, name)
         coefficients: tuple[Fraction, ...] = ()
         if autocorrelation is not None:
             _check_autocorrelation(numbers)
-            found = numbers
+            correlations = numbers
         else:
             coefficients = (max(numbers, key=abs),) if bounds is not None else numbers
-            found = _first_correlations(coefficients)
+            correlations = _first_correlations(coefficients)
         ends = None if bounds is None else (numbers[0], numbers[1])
         finite, hidden = autocorrelation is not None, parse_within(within)
-        self.__setstate__((coefficients, found, finite, ends, hidden, parse_grid(grid)))
+        self.__setstate__((coefficients, correlations, finite, ends, hidden, parse_grid(grid)))
 
     def autocorrelation(self, lags: int) -> FloatArray:
-        """Return the correlations at lags 0..lags; with `bounds`, the largest of the set."""
+        """Return the autocorrelations at lags 0..lags; with `bounds`, the largest of the set."""
         most = integer(lags, "lags", 0, _MOST_LAGS)
-        found = [1.0, *map(float, self.correlations)][: most + 1]
+        values = [1.0, *map(float, self.correlations)][: most + 1]
         if self.finite:
-            return np.array(found + [0.0] * (most + 1 - len(found)))
+            return np.array(values + [0.0] * (most + 1 - len(values)))
         coefficients = [float(one) for one in self.ar]
-        while len(found) <= most:
-            found.append(sum(c * found[-j] for j, c in enumerate(coefficients, start=1)))
-        return np.array(found)
+        while len(values) <= most:
+            values.append(sum(c * values[-j] for j, c in enumerate(coefficients, start=1)))
+        return np.array(values)
 
     def sample(self, length: int, seed: int) -> FloatArray:
-        """Simulate a series with mean 0 and variance 1; for tests and demonstrations only."""
+        """Return a simulated series of mean 0 and variance 1; for tests and demonstrations."""
         size = integer(length, "length", 1, _LONGEST_SAMPLE)
         random = np.random.default_rng(integer(seed, "seed", 0))
         if self.finite:
@@ -147,15 +146,15 @@ class GaussianSeries(Gaussian):
         memory = len(self.ar)
         first = self.autocorrelation(memory)[:memory].tolist()
         start = np.linalg.cholesky(np.array(toeplitz(first)))
-        found = list(start @ random.standard_normal(memory))
+        series = list(start @ random.standard_normal(memory))
         coefficients = [float(one) for one in self.ar]
         spread = np.sqrt(1 - float(np.dot(coefficients, self.autocorrelation(memory)[1:])))
         for shock in (spread * random.standard_normal(max(size - memory, 0))).tolist():
-            found.append(shock + sum(c * found[-j] for j, c in enumerate(coefficients, start=1)))
-        return np.array(found[:size])
+            series.append(shock + sum(c * series[-j] for j, c in enumerate(coefficients, start=1)))
+        return np.array(series[:size])
 
     def _circular(self, size: int, random: np.random.Generator) -> FloatArray:
-        """A piece of a ring long enough that its ends do not meet: exact, by FFT."""
+        """Return a stretch of a longer circular series, whose ends are independent; by FFT."""
         memory = len(self.correlations)
         ring = np.zeros(size + 2 * memory + 1)
         ring[0] = 1.0
@@ -184,7 +183,7 @@ class GaussianSeries(Gaussian):
         return {**lists, "within": parse_stored_within(document), "grid": grid}
 
     def __repr__(self) -> str:
-        """Show the numbers, and what is hidden where that was said."""
+        """Return the numbers, and `within` if it is set."""
         if self.bounds is not None:
             what = f"bounds=({_shown(self.bounds)})"
         elif self.finite:
@@ -195,27 +194,27 @@ class GaussianSeries(Gaussian):
 
 
 def parse_within(within: Any) -> Fraction | None:
-    """Return how large a difference is hidden, exactly; None where nobody said."""
+    """Return the hidden difference as a fraction; None if it is not set."""
     return None if within is None else positive_fraction(within, "within")
 
 
 def within_suffix(belief: Gaussian) -> str:
-    """What to add to a belief's name."""
+    """Return the part of a belief's repr about `within`."""
     return "" if belief.within is None else f", within={float(belief.within):g}"
 
 
 def parse_stored_list(document: dict[str, Any], name: str) -> list[Fraction] | None:
-    """Read a list of exact numbers as text from a document; None for null."""
-    found = field(document, name)
-    if found is None:
+    """Return a list of exact numbers from a document; None for null."""
+    values = field(document, name)
+    if values is None:
         return None
-    return [parse_stored_fraction(one, f"An entry of {name}") for one in listed(found, name)]
+    return [parse_stored_fraction(one, f"An entry of {name}") for one in listed(values, name)]
 
 
 def parse_stored_within(document: dict[str, Any]) -> Fraction | None:
-    """Read `within` from a document."""
-    found = field(document, "within")
-    return None if found is None else parse_stored_fraction(found, "within")
+    """Return `within` from a document."""
+    within = field(document, "within")
+    return None if within is None else parse_stored_fraction(within, "within")
 
 
 def _shown(numbers: Sequence[Fraction], most: int = 6) -> str:
@@ -223,7 +222,7 @@ def _shown(numbers: Sequence[Fraction], most: int = 6) -> str:
     return shown if len(numbers) <= most else f"{shown}, … ({len(numbers)} in all)"
 
 
-def _read_numbers(values: Any, name: str) -> tuple[Fraction, ...]:
+def _parse_lags(values: Any, name: str) -> tuple[Fraction, ...]:
     parts = listed(values, name)
     if not 1 <= len(parts) <= MOST_MEMORY:
         raise InvalidInputError(
@@ -238,8 +237,8 @@ def _read_numbers(values: Any, name: str) -> tuple[Fraction, ...]:
     return numbers
 
 
-def _read_bounds(values: Any) -> tuple[Fraction, ...]:
-    numbers = _read_numbers(values, "bounds")
+def _parse_bounds(values: Any) -> tuple[Fraction, ...]:
+    numbers = _parse_lags(values, "bounds")
     if len(numbers) != 2 or not -1 < numbers[0] <= numbers[1] < 1:
         raise InvalidInputError(
             "bounds must be the lowest and the highest coefficient of an autoregression, both "
@@ -249,11 +248,11 @@ def _read_bounds(values: Any) -> tuple[Fraction, ...]:
 
 
 def _first_correlations(ar: tuple[Fraction, ...]) -> tuple[Fraction, ...]:
-    """Return the correlations at lags 1..p of an autoregression, exactly, by Levinson's recursion.
+    """Return the exact correlations at lags 1..p of an autoregression, by Levinson's recursion.
 
-    Down: the last coefficient is the partial correlation at its lag, and without it those of the
-    next lower order are left; the series is stationary if and only if all lie within (-1, 1). Up
-    again: ρ_m = Σ_j a_j·ρ_{m−j} by the coefficients of order m.
+    Downwards: the last coefficient is the partial correlation at its lag, and removing it gives the
+    coefficients of the next lower order; the series is stationary if and only if all partial
+    correlations lie within (-1, 1). Upwards: ρ_m = Σ_j a_j·ρ_{m−j} by those of order m.
     """
     orders = [ar]
     while len(last := orders[-1]) > 1 and abs(last[-1]) < 1:
@@ -261,18 +260,18 @@ def _first_correlations(ar: tuple[Fraction, ...]) -> tuple[Fraction, ...]:
         orders.append(tuple((a + last[-1] * b) / (1 - last[-1] ** 2) for a, b in pairs))
     if any(abs(one[-1]) >= 1 for one in orders):
         raise InvalidInputError(
-            f"ar=[{_shown(ar)}] makes no stationary series: what happened long ago would not be "
-            "forgotten. Give coefficients of one that is, for example [0.8]."
+            f"ar=[{_shown(ar)}] is not stationary: the effect of the past would not fade. Give the "
+            "coefficients of a stationary series, for example [0.8]."
         )
-    found: list[Fraction] = []
+    correlations: list[Fraction] = []
     for one in reversed(orders):
-        before = [*reversed(found), Fraction(1)]
-        found.append(sum((a * r for a, r in zip(one, before, strict=True)), Fraction(0)))
-    return tuple(found)
+        before = [*reversed(correlations), Fraction(1)]
+        correlations.append(sum((a * r for a, r in zip(one, before, strict=True)), Fraction(0)))
+    return tuple(correlations)
 
 
 def _check_autocorrelation(numbers: tuple[Fraction, ...]) -> None:
-    """Refuse correlations that no series has: some frequency would have negative power."""
+    """Raise InvalidInputError for correlations of no series: a frequency with negative power."""
     for lag, number in enumerate(numbers, start=1):
         if not -1 < number < 1:
             raise InvalidInputError(
@@ -284,7 +283,6 @@ def _check_autocorrelation(numbers: tuple[Fraction, ...]) -> None:
     power = 1 + 2 * frozen(np.fft.fft(ring).real)
     if power.min() < -_ROUNDING:
         raise InvalidInputError(
-            "No series has these autocorrelations and none beyond the last one: some frequency "
-            "would have negative power. Give more lags, or the coefficients of an autoregression "
-            "(ar=)."
+            "No series has these autocorrelations and 0 beyond the last one: some frequency would "
+            "have negative power. Give more lags, or the coefficients of an autoregression (ar=)."
         )

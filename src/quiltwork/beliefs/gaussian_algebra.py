@@ -1,4 +1,4 @@
-"""Linear equations in fractions: exact, for the few coefficients that a Gaussian belief has."""
+"""Exact linear algebra in fractions, for the few coefficients of a Gaussian belief."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Matrix = Sequence[Sequence[Fraction]]
 
 
 def toeplitz(first: Sequence[Entry]) -> list[list[Entry]]:
-    """The symmetric matrix whose entries depend on the distance from the diagonal.
+    """Return the symmetric Toeplitz matrix with this first row.
 
     >>> toeplitz([1, 2])
     [[1, 2], [2, 1]]
@@ -20,7 +20,7 @@ def toeplitz(first: Sequence[Entry]) -> list[list[Entry]]:
 
 
 def solved(matrix: Matrix, right: Sequence[Fraction]) -> list[Fraction] | None:
-    """Solve matrix·x = right by elimination; None if the matrix is singular. O(n³).
+    """Return the solution x of matrix·x = right; None if the matrix is singular. O(n³).
 
     >>> solved([[Fraction(2), Fraction(1)], [Fraction(1), Fraction(1)]], [Fraction(3), Fraction(2)])
     [Fraction(1, 1), Fraction(1, 1)]

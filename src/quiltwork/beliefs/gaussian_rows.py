@@ -1,4 +1,4 @@
-"""`GaussianRows`: numbers of people or places that are correlated with each other.
+"""`GaussianRows`: correlated numbers of several people or places.
 
 Theorem: docs/theory/gaussian.md
 """
@@ -35,9 +35,9 @@ class GaussianRows(Gaussian):
         deviations: the standard deviation of each row, where they differ; only ratios matter.
         bounds: the largest correlation between two rows, 0 ≤ bounds < 1.
         rows: how many rows `bounds` is about.
-        families: so many groups of such rows follow each other, independent of one another.
-        within: how large a true difference in one row is hidden, in units of the data; by default
-            the range hi − lo of what is asked. Clipping the data does not bound it.
+        families: the number of independent groups of such rows, one after the other.
+        within: the largest true difference in one row that is hidden, in units of the data; by
+            default the range hi − lo of the query. Clipping the data does not bound it.
 
     Raises:
         InvalidInputError: naming the entry that is wrong.
@@ -69,8 +69,12 @@ class GaussianRows(Gaussian):
                 "Give GaussianRows a correlation matrix, or bounds=0.3 with rows=3 for every "
                 "matrix with correlations up to 0.3 in size."
             )
-        matrix = _equal(bounds, rows) if correlation is None else _read_correlation(correlation)
-        spread, bounded = _read_deviations(deviations, len(matrix)), correlation is None
+        matrix = (
+            _equicorrelation(bounds, rows)
+            if correlation is None
+            else _parse_correlation(correlation)
+        )
+        spread, bounded = _parse_deviations(deviations, len(matrix)), correlation is None
         groups = integer(families, "families", 1, _MOST_IN_ALL // len(matrix))
         length = len(matrix) * groups
         self.__setstate__((matrix, spread, bounded, groups, parse_within(within), length))
@@ -82,7 +86,7 @@ class GaussianRows(Gaussian):
 
     @property
     def farthest(self) -> Fraction | None:
-        """How far any number moves when a secret does: rows of larger deviation, farther."""
+        """The largest change of any number when a secret changes; None without `within`."""
         if self.within is None:
             return None
         slopes = np.abs(self.correlation) * self.deviations / self.deviations[:, np.newaxis]
@@ -110,15 +114,15 @@ class GaussianRows(Gaussian):
         return {**fields, "within": parse_stored_within(document)}
 
     def __repr__(self) -> str:
-        """Give the numbers of rows and the largest correlation, not the matrix."""
+        """Return the numbers of rows and the largest correlation, without the matrix."""
         noun = "row" if self.size == 1 else "rows"
         many = f", {self.families} families of them" if self.families > 1 else ""
         up = "correlations up to" if self.bounded else "largest correlation"
         return f"GaussianRows({self.size} {noun}{many}; {up} {self.largest:g}{within_suffix(self)})"
 
 
-def _equal(bounds: Any, rows: Any) -> FloatArray:
-    """The matrix with the largest correlations that the bounds allow."""
+def _equicorrelation(bounds: Any, rows: Any) -> FloatArray:
+    """Return the matrix with the largest correlations within the bounds."""
     largest = to_fraction(bounds, "bounds")
     if not 0 <= largest < 1:
         raise InvalidInputError(
@@ -130,7 +134,7 @@ def _equal(bounds: Any, rows: Any) -> FloatArray:
     return matrix
 
 
-def _read_correlation(values: Any) -> FloatArray:
+def _parse_correlation(values: Any) -> FloatArray:
     matrix = parse_numbers(values, "correlation", dimensions=2)
     rows, columns = matrix.shape
     if rows != columns or not 1 <= rows <= _MOST_ROWS:
@@ -152,14 +156,14 @@ def _read_correlation(values: Any) -> FloatArray:
         np.linalg.cholesky(matrix)
     except np.linalg.LinAlgError:
         raise InvalidInputError(
-            "correlation is not positive definite: no numbers are correlated like this. Estimate "
+            "correlation is not positive definite, so no numbers have these correlations. Estimate "
             "all entries from the same rows."
         ) from None
     return matrix
 
 
 def _rounded(matrix: FloatArray) -> FloatArray:
-    """Take a diagonal that is 1 but for rounding as 1, and the other entries as a little larger."""
+    """Return the matrix with 1 on the diagonal, if it is 1 up to rounding; other entries raised."""
     diagonal = np.diag(matrix)
     if (diagonal == 1).all() or not (np.abs(diagonal - 1) <= _SYMMETRY).all():
         return matrix
@@ -169,15 +173,15 @@ def _rounded(matrix: FloatArray) -> FloatArray:
     return raised
 
 
-def _read_deviations(values: Any, rows: int) -> FloatArray:
+def _parse_deviations(values: Any, rows: int) -> FloatArray:
     if values is None:
         return np.ones(rows)
-    found = parse_numbers(values, "deviations", dimensions=1)
-    if len(found) != rows:
+    deviations = parse_numbers(values, "deviations", dimensions=1)
+    if len(deviations) != rows:
         raise InvalidInputError(
-            f"deviations has {len(found)} entries for {rows} rows; give one per row."
+            f"deviations has {len(deviations)} entries for {rows} rows; give one per row."
         )
-    if not ((found > 0) & np.isfinite(found)).all():
-        position = int(np.flatnonzero(~((found > 0) & np.isfinite(found)))[0]) + 1
+    if not ((deviations > 0) & np.isfinite(deviations)).all():
+        position = int(np.flatnonzero(~((deviations > 0) & np.isfinite(deviations)))[0]) + 1
         raise InvalidInputError(f"Entry {position} of deviations must be greater than 0.")
-    return found
+    return deviations

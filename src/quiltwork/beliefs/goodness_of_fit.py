@@ -1,7 +1,8 @@
-"""How well a belief fits a sample: likelihood, memory, stays, time of day, steps outside of it.
+"""Goodness of fit: a belief compared with a sample.
 
-A chain, a chain with phases and a hidden chain say what they say in one form: matrices by phase,
-and what each inner state shows. Of a box the member speaks under which the sample is likeliest.
+Compared are likelihood, autocorrelation, durations of stays, time of day and impossible steps. A
+chain, a cyclic chain and a hidden chain are described in one form: matrices by phase, and the state
+that each inner state shows. A box is represented by its member of maximum likelihood.
 """
 
 from __future__ import annotations
@@ -32,15 +33,17 @@ LAGS = (1, 2, 5, 10, 20, 50, 100)
 _DAY, _HOURS = 86_400, 24
 _SMOOTHING = 0.5
 _FOLLOWED = 5_000
+"""Time points for which the distribution of a stay is computed; geometric beyond."""
 _GONE = 1e-9
 _HALVINGS = 200
+"""The factor's range is [0, 2]: 200 halvings reach the last float."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sample:
     """Public sequences as state indices.
 
-    `moments` is what clocks show at each of their time points, in seconds, where that is known.
+    `moments` are the local times of their time points in seconds, where known.
     """
 
     paths: tuple[IntArray, ...]
@@ -50,7 +53,7 @@ class Sample:
 
     @property
     def steps(self) -> int:
-        """How many transitions there are."""
+        """The number of transitions."""
         return sum(len(path) - 1 for path in self.paths)
 
     @property
@@ -61,13 +64,13 @@ class Sample:
 
 @dataclass(frozen=True)
 class Stays:
-    """How long a state lasts.
+    """The distribution of the durations of stays in a state.
 
     Attributes:
-        mean: the mean number of time points of a stay.
-        most: nine stays of ten are at most so long; None if the sample is too short to tell.
-        longer: the share of stays that are longer than 0, 1, 2, … time points.
-        ended: how many stays were seen to begin and to end; 0 for a belief.
+        mean: the mean duration in time points.
+        most: the 0.9 quantile; None if the sample is too short to estimate it.
+        longer: the share of stays longer than 0, 1, 2, … time points.
+        ended: the number of stays observed from begin to end; 0 for a belief.
     """
 
     mean: float
@@ -78,9 +81,9 @@ class Stays:
 
 @dataclass(frozen=True)
 class Hours:
-    """Shares of the states by hour of the day, (24, k) each, NaN where nothing was seen.
+    """Shares of the states by hour of the day, (24, k) each; NaN for hours without data.
 
-    `days` is how many days each hour was seen on.
+    `days` is the number of days on which each hour was observed.
     """
 
     sample: FloatArray
@@ -88,7 +91,7 @@ class Hours:
     days: IntArray
 
     def worst(self) -> tuple[int, int]:
-        """Return the hour and the state whose shares differ most."""
+        """Return the hour and the state with the largest difference of shares."""
         gaps = np.nan_to_num(np.abs(self.sample - self.belief))
         hour, state = divmod(int(gaps.argmax()), gaps.shape[1])
         return hour, state
@@ -96,19 +99,19 @@ class Hours:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A belief beside a sample.
+    """A belief compared with a sample.
 
     Attributes:
         belief: the belief.
-        per_step: the mean log-likelihood of a step; −inf if the belief rules one out.
-        outside: of a box, the share of steps that would have to go elsewhere for the sample's
-            frequencies to lie in it; of other beliefs, the share of steps that they rule out.
-        lags: of the autocorrelations.
-        autocorrelation: (lags, k) of the sample: of being in each state, so many steps apart.
-        believed: the same under the belief.
-        stays: of each state in the sample; None for one that was never entered.
-        believed_stays: the same under the belief.
-        hours: by time of day, where times are known.
+        per_step: the mean log-likelihood of a step; −inf if a step is impossible.
+        outside: for a box, the share of steps that would have to change for the sample's
+            frequencies to lie in it; for other beliefs, the share of impossible steps.
+        lags: the lags of the autocorrelations.
+        autocorrelation: (lags, k) that of being in each state, in the sample.
+        believed: the autocorrelations under the belief.
+        stays: the stays in each state in the sample; None for a state that was never entered.
+        believed_stays: the stays under the belief.
+        hours: shares by time of day, where times are known.
     """
 
     belief: Belief
@@ -124,7 +127,7 @@ class Comparison:
 
 @dataclass(frozen=True, eq=False)
 class _Description:
-    """Matrices by phase (p, n, n), their long-run laws (p, n) and what inner states show (n)."""
+    """Matrices by phase (p, n, n), their long-run laws (p, n), and shown states (n)."""
 
     matrices: FloatArray
     laws: FloatArray
@@ -136,28 +139,28 @@ class _Description:
         return len(self.matrices)
 
     def later(self, mass: FloatArray) -> FloatArray:
-        """Carry masses (p, n) one step on."""
+        """Return masses (p, n) one step later."""
         moved = np.einsum("pi,pij->pj", mass, self.matrices)
         return np.asarray(np.roll(moved, 1, axis=0))
 
     def phases(self, moments: IntArray | None, step: int | None, length: int) -> IntArray:
-        """The phase of each time point; counted from 0 if nobody knows."""
+        """Return the phase of each time point; from 0 if times are unknown."""
         if moments is None or step is None or self.anchor is None:
             return np.arange(length) % self.period
         return np.asarray((moments - self.anchor) // step % self.period)
 
 
 def require_comparable(belief: Belief) -> None:
-    """Refuse a belief that is not about sequences of states."""
+    """Raise UnsupportedError for a belief that is not about sequences of states."""
     if not isinstance(belief, (MarkovChain, ChainBox, CyclicChain, HiddenChain)):
         raise UnsupportedError(
-            f"{type(belief).__name__} is not about sequences of states, and only beliefs about "
-            "these are compared with a sample: MarkovChain, ChainBox, CyclicChain, HiddenChain."
+            f"{type(belief).__name__} is not about sequences of states. Beliefs that can be "
+            "compared with a sample: MarkovChain, ChainBox, CyclicChain, HiddenChain."
         )
 
 
 def parse_sample(sequences: Any, belief: Belief, grid: Grid | None = None) -> Sample:
-    """Read public sequences as the states of a belief."""
+    """Return public sequences as state indices of a belief."""
     require_comparable(belief)
     pieces = recorded_runs(split_sequences(sequences))
     known = grid_of(pieces, grid)
@@ -165,37 +168,37 @@ def parse_sample(sequences: Any, belief: Belief, grid: Grid | None = None) -> Sa
     sample = Sample(tuple(paths), states, tuple(map(local_times, pieces)), known)
     if sample.steps == 0:
         raise InvalidInputError(
-            "No sequence of the sample has two time points, so it shows no step; give longer ones."
+            "No sequence of the sample has two time points, so it has no step; give longer ones."
         )
     return sample
 
 
 def compare(belief: Belief, sample: Sample) -> Comparison:
-    """Return how a belief fits a sample that was read as its states.
+    """Return the comparison of a belief with a sample.
 
-    Steps are scored given the past, the first time point of a sequence not at all. The member of a
-    box that scores one half of the sample is the likeliest by the other half.
+    Steps are scored given the past; the first time point of a sequence is not scored. For a box,
+    each half of the sample is scored by the member that is likeliest on the other half.
     O(T·n² + p·n²·lags) for n inner states and p phases.
 
     >>> chain = MarkovChain([[0.5, 0.5], [0.5, 0.5]])
-    >>> found = compare(chain, parse_sample([0, 1, 1, 0, 1], chain))
-    >>> round(found.per_step, 4), found.outside, found.believed_stays[0].mean
+    >>> fit = compare(chain, parse_sample([0, 1, 1, 0, 1], chain))
+    >>> round(fit.per_step, 4), fit.outside, fit.believed_stays[0].mean
     (-0.6931, 0.0, 2.0)
     """
     counts = count_contexts(sample.paths, last_states(len(sample.states), 1))[0]
-    told = _describe(belief, counts)
+    description = _describe(belief, counts)
     if isinstance(belief, ChainBox):
         steps, outside = _box_steps(belief, sample), outside_box(counts, belief)
     else:
         steps = np.concatenate(
             [
-                _log_steps(told, path, told.phases(moments, sample.step, len(path)))
+                _log_steps(description, path, description.phases(moments, sample.step, len(path)))
                 for path, moments in zip(sample.paths, sample.moments, strict=True)
             ]
         )
         outside = float(np.isneginf(steps).mean())
     lengths = np.array([len(path) for path in sample.paths])
-    pairs = {lag: np.maximum(lengths - lag, 0).sum() for lag in LAGS}  # few of them tell little
+    pairs = {lag: np.maximum(lengths - lag, 0).sum() for lag in LAGS}  # few are too noisy
     lags = tuple(lag for lag in LAGS if lag == 1 or 2 * pairs[lag] > lengths.sum())
     size = len(sample.states)
     return Comparison(
@@ -204,10 +207,10 @@ def compare(belief: Belief, sample: Sample) -> Comparison:
         outside=outside,
         lags=lags,
         autocorrelation=_sample_autocorrelation(sample.paths, size, lags),
-        believed=_believed_autocorrelation(told, size, lags),
+        believed=_believed_autocorrelation(description, size, lags),
         stays=tuple(_sample_stays(sample.paths, state) for state in range(size)),
-        believed_stays=tuple(_believed_stays(told, state) for state in range(size)),
-        hours=_hours(told, sample),
+        believed_stays=tuple(_believed_stays(description, state) for state in range(size)),
+        hours=_hours(description, sample),
     )
 
 
@@ -225,10 +228,10 @@ def _describe(belief: Belief, counts: FloatArray) -> _Description:
 
 
 def likeliest_member(box: ChainBox, counts: FloatArray) -> FloatArray:
-    """Return the matrix of a box under which transitions with these counts are likeliest.
+    """Return the matrix of a box with the maximum likelihood for these transition counts.
 
-    Half a step is added to every count, as in the fits that it is held against. The likeliest row
-    is its counts times a factor, cut to the bounds (Lagrange); the factor is bisected.
+    Half a step is added to every count, as in the fits that it is compared with. The likeliest row
+    is its counts times a factor, clipped to the bounds (Lagrange); the factor is bisected.
 
     >>> box = ChainBox([[0.6, 0.0], [0.0, 0.0]], [[0.8, 1.0], [1.0, 1.0]])
     >>> likeliest_member(box, np.array([[1e6, 9e6], [1e6, 3e6]])).round(3)
@@ -246,7 +249,7 @@ def likeliest_member(box: ChainBox, counts: FloatArray) -> FloatArray:
 
 
 def outside_box(counts: FloatArray, box: ChainBox) -> float:
-    """Return the share of steps that would have to go elsewhere to lie in the box.
+    """Return the share of steps that would have to change for the frequencies to lie in the box.
 
     >>> box = ChainBox([[0.5, 0.0], [0.0, 0.0]], [[1.0, 0.3], [1.0, 1.0]])
     >>> outside_box(np.array([[6.0, 4.0], [0.0, 0.0]]), box)
@@ -271,21 +274,24 @@ def _box_steps(box: ChainBox, sample: Sample) -> FloatArray:
     )
 
 
-def _log_steps(told: _Description, path: IntArray, phases: IntArray) -> FloatArray:
-    """The log-probability of every step of a path given the past."""
-    if len(told.shown) == len(np.unique(told.shown)):
-        places = np.argsort(told.shown)[path]
+def _log_steps(description: _Description, path: IntArray, phases: IntArray) -> FloatArray:
+    """Return the log-probability of every step of a path given the past."""
+    if len(description.shown) == len(np.unique(description.shown)):
+        inner = np.argsort(description.shown)[path]
         with np.errstate(divide="ignore"):
-            return np.asarray(np.log(told.matrices[phases[:-1], places[:-1], places[1:]]))
-    matrix, shows = told.matrices[0], [told.shown == code for code in range(told.shown.max() + 1)]
-    found = np.empty(len(path) - 1)
-    mass = _restarted(told.laws[0], shows[path[0]])
+            return np.asarray(np.log(description.matrices[phases[:-1], inner[:-1], inner[1:]]))
+    matrix, shows = (
+        description.matrices[0],
+        [description.shown == code for code in range(description.shown.max() + 1)],
+    )
+    scores = np.empty(len(path) - 1)
+    mass = _restarted(description.laws[0], shows[path[0]])
     for place, code in enumerate(path[1:].tolist()):
         mass = (mass @ matrix) * shows[code]
         total = float(mass.sum())
-        found[place] = math.log(total) if total > 0 else -math.inf
-        mass = mass / total if total > 0 else _restarted(told.laws[0], shows[code])
-    return found
+        scores[place] = math.log(total) if total > 0 else -math.inf
+        mass = mass / total if total > 0 else _restarted(description.laws[0], shows[code])
+    return scores
 
 
 def _restarted(law: FloatArray, able: Any) -> FloatArray:
@@ -311,31 +317,37 @@ def _sample_autocorrelation(
     return _correlations(together, shares)
 
 
-def _believed_autocorrelation(told: _Description, size: int, lags: Sequence[int]) -> FloatArray:
-    """(lags, k): `mass` (p, n) is how likely inner states follow one that shows `state`."""
-    shows = told.shown == np.arange(size)[:, np.newaxis]
-    shares = told.laws.mean(axis=0) @ shows.T
+def _believed_autocorrelation(
+    description: _Description, size: int, lags: Sequence[int]
+) -> FloatArray:
+    """Return the autocorrelations (lags, k) under the belief.
+
+    `mass` (p, n) is the joint probability of `state` at lag 0 and each inner state at lag `at`.
+    """
+    shows = description.shown == np.arange(size)[:, np.newaxis]
+    shares = description.laws.mean(axis=0) @ shows.T
     together = np.zeros((len(lags), size))
     for state in range(size):
-        mass, at = told.laws * shows[state], 0
+        mass, at = description.laws * shows[state], 0
         for row, lag in enumerate(lags):
             while at < lag:
-                mass, at = told.later(mass), at + 1
-            together[row, state] = (mass * shows[state]).sum() / told.period
+                mass, at = description.later(mass), at + 1
+            together[row, state] = (mass * shows[state]).sum() / description.period
     return _correlations(together, shares)
 
 
 def _correlations(together: FloatArray, shares: FloatArray) -> FloatArray:
-    """Covariances by variances; NaN for a state that is always there or never."""
+    """Return covariances over variances; NaN for a state that always or never occurs."""
     with np.errstate(divide="ignore", invalid="ignore"):
-        found = (together - shares**2) / (shares * (1 - shares))
-    return np.where(np.isfinite(found), found, np.nan)
+        correlations = (together - shares**2) / (shares * (1 - shares))
+    return np.where(np.isfinite(correlations), correlations, np.nan)
 
 
 def _sample_stays(paths: Sequence[IntArray], state: int) -> Stays | None:
-    """Stays that were seen to begin; those that the end of a sequence cut off count while seen.
+    """Return the stays whose begin was observed, by the Kaplan–Meier estimator.
 
-    By Kaplan and Meier; beyond the longest that ended, stays end as often as before.
+    Stays cut off by the end of a sequence are censored; beyond the longest complete one the mean
+    rate of ending is assumed.
     """
     ended, cut = [], []
     for path in paths:
@@ -360,20 +372,20 @@ def _sample_stays(paths: Sequence[IntArray], state: int) -> Stays | None:
     return Stays(mean, quantile, tuple(longer.tolist()), len(full))
 
 
-def _believed_stays(told: _Description, state: int) -> Stays | None:
-    """Stays from when they begin in the long run; followed far, and from there geometric."""
-    mine = told.shown == state
-    mass = told.later(told.laws * ~mine) * mine
+def _believed_stays(description: _Description, state: int) -> Stays | None:
+    """Return the long-run distribution of stays: computed step by step, then geometric."""
+    mine = description.shown == state
+    mass = description.later(description.laws * ~mine) * mine
     if mass.sum() <= 0:
         return None
     mass = mass / mass.sum()
     longer = [1.0]
-    plain = told.period == 1 and int(mine.sum()) == 1
-    most = 2 if plain else max(_FOLLOWED, 2 * told.period)
-    while len(longer) < most and longer[-1] > _GONE:
-        mass = told.later(mass) * mine
+    plain = description.period == 1 and int(mine.sum()) == 1
+    limit = 2 if plain else max(_FOLLOWED, 2 * description.period)
+    while len(longer) < limit and longer[-1] > _GONE:
+        mass = description.later(mass) * mine
         longer.append(float(mass.sum()))
-    back = min(told.period, len(longer) - 1)
+    back = min(description.period, len(longer) - 1)
     keeps = (longer[-1] / longer[-1 - back]) ** (1 / back)
     tail = math.inf if keeps >= 1 else longer[-1] * keeps / (1 - keeps)
     quantile = next((float(n) for n, share in enumerate(longer) if share <= 0.1), None)
@@ -386,18 +398,18 @@ def _believed_stays(told: _Description, state: int) -> Stays | None:
     return Stays(sum(longer) + tail, quantile, tuple(longer))
 
 
-def _hours(told: _Description, sample: Sample) -> Hours | None:
+def _hours(description: _Description, sample: Sample) -> Hours | None:
     if sample.step is None or any(moments is None for moments in sample.moments):
         return None
     size = len(sample.states)
-    shows = (told.shown == np.arange(size)[:, np.newaxis]).T.astype(np.float64)
-    by_phase = told.laws @ shows
+    shows = (description.shown == np.arange(size)[:, np.newaxis]).T.astype(np.float64)
+    by_phase = description.laws @ shows
     seen, said = np.zeros((_HOURS, size)), np.zeros((_HOURS, size))
     days = np.zeros(_HOURS, dtype=np.int64)
     for path, moments in zip(sample.paths, sample.moments, strict=True):
         assert moments is not None  # noqa: S101  (others were sent back)
         hour = moments % _DAY * _HOURS // _DAY
-        phases = told.phases(moments, sample.step, len(path))
+        phases = description.phases(moments, sample.step, len(path))
         seen += np.bincount(hour * size + path, minlength=_HOURS * size).reshape(_HOURS, size)
         np.add.at(said, hour, by_phase[phases])
         pairs = np.unique(moments // _DAY * _HOURS + hour)

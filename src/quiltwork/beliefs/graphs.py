@@ -1,8 +1,8 @@
-"""Reading networks: graphs as plain data, and their tables; refusals name the node and the row.
+"""Graphs and tables of networks as plain data, validated with messages that name node and row.
 
-What comes from networkx, from a BIF file or from a JSON document meets here. A directed graph needs
-one table per node, axes for its parents in the order of `graph.predecessors(node)`, then the node
-itself; an undirected one has tables of cliques, axes in sorted order of the clique's nodes.
+Input comes from networkx, BIF files and JSON documents. A directed graph needs one table per node,
+with axes for its parents in the order of `graph.predecessors(node)`, then the node itself; an
+undirected one has tables of cliques, with axes in sorted order of the clique's nodes.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from quiltwork.beliefs.documents import field, labels_from_json
 from quiltwork.beliefs.matrices import KEPT_AS_IS, SUM_TOLERANCE, FloatArray, frozen
 from quiltwork.beliefs.states import Label, distinct_labels, parse_label, show_labels, sorted_labels
 from quiltwork.errors import InvalidInputError
+from quiltwork.exact import shortened
 
 Domains = tuple[tuple[Label, ...], ...]
 Factor = tuple[tuple[int, ...], FloatArray]
@@ -29,7 +30,7 @@ Factor = tuple[tuple[int, ...], FloatArray]
 
 @dataclass(frozen=True)
 class PlainGraph:
-    """Nodes in order and edges (parent, child), or in any direction for an undirected graph."""
+    """A graph as data: nodes in order, and edges (parent, child), or unordered if undirected."""
 
     names: tuple[Label, ...]
     edges: tuple[tuple[int, int], ...]
@@ -38,14 +39,14 @@ class PlainGraph:
     @property
     def parents(self) -> tuple[tuple[int, ...], ...]:
         """The parents of each node, in the order of the edges."""
-        found: list[list[int]] = [[] for _ in self.names]
+        parents: list[list[int]] = [[] for _ in self.names]
         for parent, child in self.edges:
-            found[child].append(parent)
-        return tuple(map(tuple, found))
+            parents[child].append(parent)
+        return tuple(map(tuple, parents))
 
 
 def plain_graph(graph: Any) -> PlainGraph:
-    """Read a networkx graph; one that is plain already was checked."""
+    """Return a networkx graph as data; a `PlainGraph` is returned unchanged."""
     if isinstance(graph, PlainGraph):
         return graph
     if not (hasattr(graph, "nodes") and hasattr(graph, "is_directed")):
@@ -55,8 +56,8 @@ def plain_graph(graph: Any) -> PlainGraph:
         )
     if graph.is_multigraph():
         raise InvalidInputError(
-            "graph may have parallel edges (a multigraph), which mean nothing here; give a DiGraph "
-            "or a Graph."
+            "graph may have parallel edges (a multigraph), which have no meaning for a network; "
+            "give a DiGraph or a Graph."
         )
     names = tuple(parse_label(node, f"Node {i}") for i, node in enumerate(graph.nodes, start=1))
     number = {node: i for i, node in enumerate(graph.nodes)}
@@ -69,7 +70,7 @@ def plain_graph(graph: Any) -> PlainGraph:
 
 
 def validated_graph(plain: PlainGraph) -> PlainGraph:
-    """Refuse a graph without nodes, with loops or with directed cycles."""
+    """Return a graph after checking that it has nodes, no loops and no directed cycles."""
     if not plain.names:
         raise InvalidInputError("The graph has no nodes; a belief is about at least one.")
     for a, b in plain.edges:
@@ -80,14 +81,14 @@ def validated_graph(plain: PlainGraph) -> PlainGraph:
     except CycleError as error:
         shown = " → ".join(repr(plain.names[node]) for node in error.args[1])
         raise InvalidInputError(
-            f"The directed graph has a cycle, {shown}, and a Bayesian network has none; turn an "
-            "edge round, or give an undirected Graph with tables of cliques."
+            f"The directed graph has a cycle, {shown}, and a Bayesian network must have none. "
+            "Reverse an edge, or give an undirected Graph with tables of cliques."
         ) from None
     return plain
 
 
 def network_document(document: dict[str, Any]) -> dict[str, Any]:
-    """Read the fields of a network's JSON: graph, tables and states."""
+    """Return the constructor's arguments from a network's JSON: graph, tables and states."""
     names = labels_from_json(field(document, "nodes"))
     domains = field(document, "states")
     kind, edges, tables = (field(document, name) for name in ("kind", "edges", "tables"))
@@ -121,12 +122,12 @@ def _nodes(value: Any, count: int) -> tuple[int, ...]:
         or not value
         or not all(type(node) is int and node in numbers for node in value)
     ):
-        raise InvalidInputError(f"{value!r} is not a list of node numbers 0..{count - 1}.")
+        raise InvalidInputError(f"{shortened(value)} is not a list of node numbers 0..{count - 1}.")
     return tuple(value)
 
 
 def parse_domains(names: Sequence[Label], states: Any, shapes: Mapping[Label, int]) -> Domains:
-    """Return the states of each node: given per node, given once for all, or counted."""
+    """Return the states of each node: given per node or once for all, else 0..k−1 by the tables."""
     if states is None:
         for name in names:
             if name not in shapes:
@@ -173,7 +174,7 @@ def parse_table(values: Any, where: str) -> FloatArray:
 def check_shape(
     array: FloatArray, scope: Sequence[int], names: Sequence[Label], domains: Domains, where: str
 ) -> None:
-    """Refuse a table whose axes do not match its nodes' states."""
+    """Raise InvalidInputError for a table whose axes do not match its nodes' states."""
     expected = tuple(len(domains[node]) for node in scope)
     if array.shape != expected:
         axes = ", ".join(f"{names[node]!r} ({len(domains[node])} states)" for node in scope)
@@ -194,12 +195,12 @@ def parse_conditional(
     for index in itertools.product(*(range(size) for size in array.shape[:-1])):
         total = math.fsum(array[index].tolist())
         if abs(total - 1) > SUM_TOLERANCE:
-            given = ", ".join(
+            condition = ", ".join(
                 f"{names[node]} = {domains[node][value]!r}"
                 for node, value in zip(scope[:-1], index, strict=True)
             )
             raise InvalidInputError(
-                f"{where} sums to {total:.10g}{' given ' + given if given else ''}, not 1; "
+                f"{where} sums to {total:.10g}{' given ' + condition if condition else ''}, not 1; "
                 "correct the row or divide it by its sum."
             )
         if abs(total - 1) > KEPT_AS_IS:
@@ -213,7 +214,7 @@ def parse_clique(key: Any, number: Mapping[Label, int], neighbours: Any) -> tupl
         return (number[key],)
     if not isinstance(key, (tuple, frozenset)) or not key:
         raise InvalidInputError(
-            f"{key!r} names no clique; the keys of factors are nodes or tuples of nodes."
+            f"{key!r} is not a clique; the keys of factors are nodes or tuples of nodes."
         )
     for name in key:
         if not _is_node(name, number):
@@ -241,7 +242,7 @@ def _is_node(name: Any, number: Mapping[Label, int]) -> bool:
 
 
 def require_known_nodes(keys: Iterable[Any], names: Sequence[Label]) -> None:
-    """Refuse tables of nodes that the graph does not have."""
+    """Raise InvalidInputError for tables of nodes that are not in the graph."""
     for key in keys:
         if key not in names:
             raise InvalidInputError(

@@ -1,7 +1,7 @@
-"""Grids: how records became the time points and states that a belief is about.
+"""`Grid`: the step, edges and labels that turned records into time points and states.
 
-A chain of hourly states says nothing about quarters of an hour, and its second state means what its
-edges made of it. So a belief keeps its grid, and data that are known to be on another are refused.
+A chain of hourly states does not apply to quarters of an hour, and its second state is defined by
+the edges of the binning. So a belief stores its grid, and data on another grid are refused.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _DURATION = re.compile(r"(\d+)\s*([a-z]+)")
 
 @dataclass(frozen=True)
 class Grid:
-    """What is known about the time points and states of a belief, or of data; None is unknown.
+    """The step and the binning of a belief or of data; None for unknown parts.
 
     Args:
-        step: from one time point to the next, in seconds, or a text such as "10min".
-        edges: the public edges that turned numbers into states.
-        labels: the states in order, where they were declared; with edges, one more than those.
-        rule: how the numbers of one step were gathered; only with a step and edges.
+        step: the time between neighbouring time points, in seconds, or a text such as "10min".
+        edges: the public edges that turn numbers into states.
+        labels: the states in order, where declared; with edges, one more than those.
+        rule: the aggregation of the numbers within a step; only with a step and edges.
 
     Raises:
-        InvalidInputError: for what cannot be a grid.
+        InvalidInputError: for an invalid part.
 
     >>> Grid(step="1h", edges=(0.5, 2))
     Grid(step=3600, edges=(0.5, 2.0), labels=None, rule=None)
@@ -48,14 +48,14 @@ class Grid:
     rule: Rule | None = None
 
     def __post_init__(self) -> None:
-        """Check the parts and make them plain."""
+        """Validate the parts and convert them to plain values."""
         step = parse_duration(self.step) if isinstance(self.step, str) else self.step
-        read = {
+        parsed = {
             "step": None if step is None else integer(step, "step", 1),
             "edges": None if self.edges is None else parse_edges(self.edges),
             "labels": None if self.labels is None else distinct_labels(self.labels),
         }
-        for name, value in read.items():
+        for name, value in parsed.items():
             object.__setattr__(self, name, value)
         if self.rule is not None:
             choice(self.rule, get_args(Rule), "rule")
@@ -64,7 +64,7 @@ class Grid:
 
     @property
     def words(self) -> str:
-        """The step and the edges, as far as they are known."""
+        """The step and the edges in words, as far as they are known."""
         parts = []
         if self.step is not None:
             parts.append(f"every {duration(self.step)}")
@@ -73,39 +73,39 @@ class Grid:
         return ", ".join(parts)
 
     def completed(self, other: Grid | None) -> Grid:
-        """Return this grid, with what is unknown taken from the other."""
+        """Return this grid, with unknown parts taken from the other."""
         if other is None:
             return self
         unknown = [part.name for part in fields(self) if getattr(self, part.name) is None]
         return replace(self, **{name: getattr(other, name) for name in unknown})
 
     def to_document(self) -> dict[str, Any]:
-        """Write the grid as the field `grid` of a belief's JSON."""
+        """Return the grid as JSON values, the field `grid` of a belief's document."""
         labels = None if self.labels is None else labels_to_json(self.labels)
         edges = None if self.edges is None else list(self.edges)
         return {"step": self.step, "edges": edges, "labels": labels, "rule": self.rule}
 
     @classmethod
     def from_document(cls, document: Any) -> Grid | None:
-        """Read what `to_document` wrote; None, where there is nothing, stays unknown.
+        """Return the grid that `to_document` wrote; None for None.
 
         Raises:
-            InvalidInputError: if it is no grid.
+            InvalidInputError: if it is not a grid.
         """
         if document is None:
             return None
         names = {part.name for part in fields(cls)}
         if not isinstance(document, dict) or not document.keys() <= names:
             raise InvalidInputError(
-                f"The grid of a belief has {', '.join(sorted(names))}; the document may have been "
-                "edited."
+                f"The grid of a belief has the fields {', '.join(sorted(names))}; the document may "
+                "have been edited."
             )
         labels = document.get("labels")
         return cls(**{**document, "labels": None if labels is None else labels_from_json(labels)})
 
 
 def grid_difference(one: Grid | None, other: Grid | None) -> tuple[str, str] | None:
-    """Return how two grids are known to differ, in words; None if they are not known to.
+    """Return a known difference of two grids, in words for each; None if there is none.
 
     >>> grid_difference(Grid(step="1h"), Grid(step="15min", edges=(0.5,)))
     ('steps of 1h', 'steps of 15min')
@@ -120,16 +120,16 @@ def grid_difference(one: Grid | None, other: Grid | None) -> tuple[str, str] | N
 
 
 def require_same_grid(belief: Grid | None, data: Grid | None) -> None:
-    """Refuse data that are known to be on another grid than a belief."""
+    """Raise InvalidInputError for data that are known to be on another grid than a belief."""
     if words := grid_difference(belief, data):
         raise InvalidInputError(
-            f"The belief was made for {words[0]}, but the data are on {words[1]}, about which it "
-            "says nothing. Read the data on the belief's grid, or fit a belief on theirs."
+            f"The belief was made for {words[0]}, but the data are on {words[1]}, to which it does "
+            "not apply. Read the data on the belief's grid, or fit a belief on theirs."
         )
 
 
 def common_grid(grids: Iterable[Grid | None]) -> Grid | None:
-    """Return what is known together about sequences that are to be of one grid."""
+    """Return the grid that all sequences share, combined from their known parts."""
     known: Grid | None = None
     for grid in grids:
         if grid is None or grid == known:
@@ -144,12 +144,12 @@ def common_grid(grids: Iterable[Grid | None]) -> Grid | None:
 
 
 def grid_suffix(grid: Grid | None) -> str:
-    """Return what to add to a belief's name."""
+    """Return the part of a belief's repr about its grid."""
     return "" if grid is None or not grid.words else f"; {grid.words}"
 
 
 def parse_grid(grid: object) -> Grid | None:
-    """Return a grid given by a caller, or None."""
+    """Return an argument that must be a Grid or None."""
     if grid is None or isinstance(grid, Grid):
         return grid
     raise InvalidInputError(f"grid must be a Grid, not {grid!r}; write Grid(step='1h').")
@@ -169,7 +169,7 @@ def parse_edges(edges: Sequence[object]) -> tuple[float, ...]:
 
 
 def check_labels(edges: Sequence[float], labels: Sequence[Label]) -> None:
-    """Refuse labels that are not one more than the edges, or not distinct."""
+    """Raise InvalidInputError unless there is one distinct label more than edges."""
     if len(labels) != len(edges) + 1 or len(set(labels)) < len(labels):
         raise InvalidInputError(
             f"{len(edges)} edges make {len(edges) + 1} states, but the labels are "
@@ -178,21 +178,21 @@ def check_labels(edges: Sequence[float], labels: Sequence[Label]) -> None:
 
 
 def parse_duration(text: str) -> int:
-    """Read a duration such as `10min`, `1h`, `30s` or `1d`.
+    """Return the seconds of a duration such as `10min`, `1h`, `30s` or `1d`.
 
     >>> parse_duration("10min")
     600
     """
-    found = _DURATION.fullmatch(instance(text, str, "A duration").strip().lower())
-    if not found or found[2] not in _UNITS or int(found[1]) == 0:
+    match = _DURATION.fullmatch(instance(text, str, "A duration").strip().lower())
+    if not match or match[2] not in _UNITS or int(match[1]) == 0:
         raise InvalidInputError(
             f"Cannot read the duration {text!r}; write for example 30s, 10min, 1h or 1d."
         )
-    return int(found[1]) * _UNITS[found[2]]
+    return int(match[1]) * _UNITS[match[2]]
 
 
 def duration(seconds: int) -> str:
-    """Write a duration as `parse_duration` reads it.
+    """Return seconds as a duration in words, such as `15min`.
 
     >>> duration(900), duration(7200), duration(90)
     ('15min', '2h', '90s')

@@ -1,8 +1,7 @@
-"""`HiddenChain`: data that show a function of a chain's state.
+"""`HiddenChain`: a chain of inner states of which the data show a function.
 
-Memory of several steps, the time since a change and states that nobody sees are all of this form:
-a chain of inner states, each of which shows one of the states that the data consist of. Users
-speak of shown states everywhere.
+Memory of several steps, the duration of a stay and hidden Markov models all have this form: each
+inner state shows one of the states in the data. Queries, secrets and labels are about shown states.
 """
 
 from __future__ import annotations
@@ -43,9 +42,9 @@ class HiddenChain(SimulatedBelief):
         transition: n×n, row x the distribution of the inner state after x.
         shows: the label that each inner state shows.
         initial: the distribution of the first inner state, or "stationary", or "any".
-        states: the labels in order; sorted as they come in `shows` if not given.
-        grid: what a time point and a state are, if that is to be checked.
-        sources: where the data of a fit were; `MarkovChain.fit` knows.
+        states: the labels in order; by default in the order of `shows`.
+        grid: the step and binning of the data, to be checked against them.
+        sources: where the data of a fit came from; `MarkovChain.fit` sets it.
 
     Raises:
         InvalidInputError: naming the row or label that is wrong.
@@ -80,7 +79,9 @@ class HiddenChain(SimulatedBelief):
         labels = listed(shows, "shows")
         for place, label in enumerate(labels, start=1):
             if not hashable(label):
-                raise InvalidInputError(f"Inner state {place} shows what cannot be a state.")
+                raise InvalidInputError(
+                    f"Inner state {place} shows a value that cannot be a label."
+                )
         known = distinct_labels(list(dict.fromkeys(labels)) if states is None else states)
         if len(labels) != inner.size:
             raise InvalidInputError(
@@ -106,9 +107,9 @@ class HiddenChain(SimulatedBelief):
         *,
         grid: Grid | None = None,
     ) -> HiddenChain:
-        """Return a hidden Markov model: row h of `emissions` is what hidden state h shows.
+        """Return a hidden Markov model; row h of `emissions` is the distribution shown by state h.
 
-        Inner states are pairs of a hidden state and what it shows, n·k of them.
+        Inner states are pairs of a hidden state and a shown state, n·k of them.
 
         >>> HiddenChain.from_emissions([[0.9, 0.1], [0.2, 0.8]], [[0.8, 0.2], [0.1, 0.9]])
         HiddenChain(2 states: 0, 1; 4 inner states for longer memory; initial='stationary')
@@ -124,16 +125,14 @@ class HiddenChain(SimulatedBelief):
             parse_distribution(row, size, f"Row {place} of emissions")
             for place, row in enumerate(shares, start=1)
         ]
-        labels, told = parse_states(states, size), np.array(rows)
-        matrix = np.repeat((steps[:, :, np.newaxis] * told).reshape(hidden, -1), size, axis=0)
+        labels, emitted = parse_states(states, size), np.array(rows)
+        matrix = np.repeat((steps[:, :, np.newaxis] * emitted).reshape(hidden, -1), size, axis=0)
+        possible = np.flatnonzero(emitted.ravel() > 0)
         if not isinstance(initial, str):
             begin = parse_distribution(initial, hidden, "initial")
-            initial = (begin[:, np.newaxis] * told).ravel()
-        kept = np.flatnonzero(told.ravel() > 0)
-        if not isinstance(initial, str):
-            initial = np.asarray(initial)[kept]
-        shows = [labels[place % size] for place in kept.tolist()]
-        return cls(matrix[np.ix_(kept, kept)], shows, initial, labels, grid=grid)
+            initial = (begin[:, np.newaxis] * emitted).ravel()[possible]
+        shows = [labels[pair % size] for pair in possible.tolist()]
+        return cls(matrix[np.ix_(possible, possible)], shows, initial, labels, grid=grid)
 
     @property
     def initial(self) -> Initial:
@@ -141,7 +140,7 @@ class HiddenChain(SimulatedBelief):
         return self.inner.initial
 
     def marginal(self, t: int) -> FloatArray:
-        """Return the distribution of what node t shows.
+        """Return the distribution of the shown state at node t.
 
         Raises:
             UnsupportedError: for initial="any".
@@ -149,7 +148,7 @@ class HiddenChain(SimulatedBelief):
         return frozen(self._summed(self.inner.marginal(t)))
 
     def support(self, t: int) -> BoolArray:
-        """Return which states node t can show."""
+        """Return the possible shown states at node t."""
         return frozen(self._summed(self.inner.support(t).astype(np.float64)) > 0)
 
     def _summed(self, inner: FloatArray) -> FloatArray:
@@ -171,13 +170,13 @@ class HiddenChain(SimulatedBelief):
         return np.asarray(self.shown[inner])
 
     def _written(self) -> dict[str, Any]:
-        told = {**self.inner._written(), **super()._written(), "shows": self.shown.tolist()}
-        return {name: told[name] for name in _WRITTEN}
+        fields = {**self.inner._written(), **super()._written(), "shows": self.shown.tolist()}
+        return {name: fields[name] for name in _WRITTEN}
 
     @classmethod
     def _arguments(cls, document: dict[str, Any]) -> dict[str, Any]:
-        found = {name: parse_stored_field(document, name) for name in _WRITTEN}
-        shows, states = found["shows"], found["states"]
+        fields = {name: parse_stored_field(document, name) for name in _WRITTEN}
+        shows, states = fields["shows"], fields["states"]
         if not isinstance(shows, list) or not all(
             type(code) is int and 0 <= code < len(states) for code in shows
         ):
@@ -185,9 +184,9 @@ class HiddenChain(SimulatedBelief):
                 "shows must be a list of positions in states, from 0; the document may have been "
                 "edited."
             )
-        return {**found, "shows": [states[code] for code in shows]}
+        return {**fields, "shows": [states[code] for code in shows]}
 
     def __repr__(self) -> str:
-        """Name the states, how many inner ones there are, the start and the grid."""
+        """Return states, number of inner states, start and grid."""
         memory = f"; {self.inner.size} inner states for longer memory"
         return f"{self._words(memory, self.initial)})"

@@ -1,4 +1,4 @@
-"""Reading probability matrices and vectors: every refusal names the row and says what to do.
+"""Validation of probability matrices and vectors, with messages that name the row.
 
 A row counts as a distribution if its exactly rounded sum (`math.fsum`) is within 1e-9 of 1. It is
 then divided by that sum, unless the sum is already within 2⁻⁵⁰ of 1, in which case it is kept bit
@@ -76,7 +76,7 @@ def frozen(array: NDArray[Any]) -> NDArray[Any]:
 
 
 def parse_numbers(values: Any, name: str, dimensions: int | None) -> FloatArray:
-    """Return a float64 copy of `values`, which has so many dimensions; None for any but 0."""
+    """Return a float64 copy of `values` with this number of dimensions; None for any but 0."""
     try:
         raw = np.asarray(values)
         if raw.dtype.kind not in "iufO" or _holds_text(raw):
@@ -105,10 +105,10 @@ def _refuse_ragged(values: Any, name: str) -> None:
         lengths = [len(row) for row in values if not isinstance(row, str)]
     except TypeError:
         return
-    for i, found in enumerate(lengths):
-        if found != lengths[0]:
+    for i, length in enumerate(lengths):
+        if length != lengths[0]:
             raise InvalidInputError(
-                f"Row {i + 1} of {name} has {found} entries, row 1 has {lengths[0]}; "
+                f"Row {i + 1} of {name} has {length} entries, row 1 has {lengths[0]}; "
                 "give every row the same length."
             ) from None
 
@@ -133,18 +133,18 @@ def _normalized(row: FloatArray, where: str) -> FloatArray:
 def parse_matrices(matrices: Any) -> FloatArray:
     """Return (p, k, k) read-only stochastic matrices."""
     try:
-        given = list(matrices)
+        rows = list(matrices)
     except TypeError:
-        given = []
-    if not 0 < len(given) <= _MOST_PHASES:
+        rows = []
+    if not 0 < len(rows) <= _MOST_PHASES:
         raise InvalidInputError(
             f"matrices must be a list of 1 to {_MOST_PHASES:,} square matrices, one per phase."
         )
-    read = [parse_stochastic(one, f"matrix {place}") for place, one in enumerate(given)]
-    for place, one in enumerate(read):
-        if one.shape != read[0].shape:
+    parsed = [parse_stochastic(matrix, f"matrix {phase}") for phase, matrix in enumerate(rows)]
+    for phase, matrix in enumerate(parsed):
+        if matrix.shape != parsed[0].shape:
             raise InvalidInputError(
-                f"Matrix {place} has {len(one)} rows and matrix 0 has {len(read[0])}; give all of "
-                "them one row per state."
+                f"Matrix {phase} has {len(matrix)} rows and matrix 0 has {len(parsed[0])}; give "
+                "all of them one row per state."
             )
-    return np.array(read)
+    return np.array(parsed)

@@ -1,4 +1,4 @@
-"""Graphs of a network as sets of neighbours: moralization, ancestors, parts, widths.
+"""Graph algorithms on neighbour sets: moral graph, ancestors, components, elimination width.
 
 Nodes are 0-based here. Everything is linear in the graph, except `elimination_width`.
 """
@@ -14,17 +14,17 @@ Neighbours: TypeAlias = tuple[frozenset[int], ...]
 
 
 def joined(scopes: Iterable[Sequence[int]], nodes: int) -> Neighbours:
-    """Return who shares a scope with whom: for the families of a directed graph, its moral graph.
+    """Return the graph that joins nodes sharing a scope; for families, the moral graph.
 
     >>> joined([(0,), (1,), (0, 1, 2)], 3)
     (frozenset({1, 2}), frozenset({0, 2}), frozenset({0, 1}))
     """
-    found: list[set[int]] = [set() for _ in range(nodes)]
+    neighbours: list[set[int]] = [set() for _ in range(nodes)]
     for scope in scopes:
         for a, b in combinations(scope, 2):
-            found[a].add(b)
-            found[b].add(a)
-    return tuple(map(frozenset, found))
+            neighbours[a].add(b)
+            neighbours[b].add(a)
+    return tuple(map(frozenset, neighbours))
 
 
 def ancestors(parents: Sequence[Sequence[int]], nodes: Iterable[int]) -> frozenset[int]:

@@ -1,7 +1,7 @@
 """`Network`: a Bayesian or Markov network as a belief about one joint observation of its nodes.
 
-Construction validates and is linear in the tables. Nodes are numbered 1, 2, … in the graph's own
-order everywhere outside, as time points are.
+Construction validates and is linear in the tables. In the public interface nodes are numbered 1,
+2, … in the graph's own order, like time points.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Network(Belief):
         Nodes are in the order of the file's `variable` blocks.
 
         Raises:
-            InvalidInputError: naming the line that cannot be read.
+            InvalidInputError: naming the line with the error.
         """
         from quiltwork.beliefs.bif import read_bif
 
@@ -122,13 +122,13 @@ class Network(Belief):
 
     @cached_property
     def neighbours(self) -> moral.Neighbours:
-        """The neighbours of each node (0-based) in the moral graph: its Markov blanket."""
+        """The Markov blanket of each node (0-based): its neighbours in the moral graph."""
         scopes = [scope for scope, _ in self.factors]
         return moral.joined([*scopes, *self.edges], self.length)
 
     @cached_property
     def tables(self) -> tuple[Weights, ...]:
-        """The factors with their supports."""
+        """The factors as tables with their supports."""
         return tuple(table(scope, values) for scope, values in self.factors)
 
     @cached_property
@@ -143,7 +143,7 @@ class Network(Belief):
 
     @property
     def largest_table(self) -> int:
-        """How many entries the largest table of that order has; exact work stops at 2^22."""
+        """The entries of that order's largest table; exact computations stop at 2^22."""
         return self._width[1]
 
     @cached_property
@@ -154,7 +154,7 @@ class Network(Belief):
         """Return the number (1-based) of a node.
 
         Raises:
-            InvalidInputError: for a name that is none.
+            InvalidInputError: for a name that is not a node.
         """
         try:
             return self._numbers[name] + 1
@@ -173,7 +173,7 @@ class Network(Belief):
         return tuple(self.names[i] for i in sorted(near))
 
     def relevant(self, nodes: Sequence[int]) -> list[Weights]:
-        """The tables that decide the joint distribution of some nodes (0-based)."""
+        """Return the tables that determine the joint distribution of some nodes (0-based)."""
         if not self.directed:
             return list(self.tables)
         needed = moral.ancestors(self.parents, nodes)
@@ -207,20 +207,19 @@ class Network(Belief):
         total = values.sum()
         if not total > 0:
             raise UnsupportedError(
-                f"Every configuration is so unlikely beside the largest entries of the tables that "
-                f"the distribution of {name!r} vanishes in floating point; give tables with a "
-                "smaller range."
+                f"The distribution of {name!r} underflows: every configuration is too unlikely "
+                "beside the largest entries of the tables. Give tables with a smaller range."
             )
         return frozen(values / total)
 
     def row(self, values: Mapping[Any, Any]) -> tuple[Any, ...]:
-        """Return one observation, given by node, as a row in the order of the nodes.
+        """Return an observation, a dict from nodes to values, as a row in the order of the nodes.
 
         Raises:
             InvalidInputError: for nodes that are missing or unknown.
         """
         if not isinstance(values, Mapping):
-            raise InvalidInputError("An observation is a value for every node, as a dict.")
+            raise InvalidInputError("An observation must be a dict with a value for every node.")
         for name in values:
             self.node(name)
         for name in self.names:
@@ -229,7 +228,7 @@ class Network(Belief):
         return tuple(values[name] for name in self.names)
 
     def check_codes(self, codes: IntArray) -> None:
-        """Refuse an observation in which a node has a state of other nodes only."""
+        """Raise InvalidInputError if a node has a state that only other nodes have."""
         for i, code in enumerate(codes.tolist()):
             if self.states[code] not in self.domains[i]:
                 raise InvalidInputError(
@@ -260,7 +259,7 @@ class Network(Belief):
         return read.network_document(document)
 
     def _check_possible(self) -> None:
-        """Refuse a Markov network whose tables exclude everything, where that is cheap to see."""
+        """Raise InvalidInputError if a Markov network excludes everything, where cheap to check."""
         if self.directed or self.positive or self.largest_table > 1 << 16:
             return
         if not eliminate(self.tables, (), self.sizes).support().any():
@@ -275,7 +274,7 @@ class Network(Belief):
 
     @property
     def length(self) -> int:  # type: ignore[override]
-        """How many nodes there are."""
+        """The number of nodes."""
         return len(self.names)
 
     @cached_property
@@ -284,7 +283,7 @@ class Network(Belief):
         return tuple(dict.fromkeys(label for domain in self.domains for label in domain))
 
     def __repr__(self) -> str:
-        """Name the nodes and the width, not the tables."""
+        """Return nodes and width, without the tables."""
         kind = "Bayesian" if self.directed else "Markov"
         noun = "node" if self.length == 1 else "nodes"
         shown = show_labels(self.names)
@@ -300,7 +299,7 @@ class Network(Belief):
 def _conditionals(
     plain: read.PlainGraph, factors: Mapping[Any, Any], states: Any
 ) -> tuple[read.Domains, tuple[read.Factor, ...]]:
-    """One table per node, in the order of the nodes."""
+    """Return states and one table per node, in the order of the nodes."""
     names = plain.names
     read.require_known_nodes(factors, names)
     for name in names:
@@ -325,7 +324,7 @@ def _conditionals(
 def _cliques(
     plain: read.PlainGraph, factors: Mapping[Any, Any], states: Any
 ) -> tuple[read.Domains, tuple[read.Factor, ...]]:
-    """The tables of cliques, in the order given."""
+    """Return states and the tables of cliques, in the order given."""
     names = plain.names
     number = {name: i for i, name in enumerate(names)}
     near = moral.joined(plain.edges, len(names))
