@@ -197,7 +197,7 @@ def columns_as_they_are() -> AbstractContextManager[None]:
             return np.nan_to_num(rows / rows.sum(axis=-1, keepdims=True))
 
     def solve(self: AnyStartProgram, rows: RowPairs, limits: Array) -> Bounds:
-        compared = RowPairs(*(uniform(one) for one in rows.given))
+        compared = RowPairs(*(uniform(one) for one in rows.unrounded))
         return RatioProgram(self.group, self.size).solve(compared, limits)
 
     def swept(above: Array, below: Array, *given: Any, any_start: bool, **more: Any) -> Array:

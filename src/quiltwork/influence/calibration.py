@@ -351,8 +351,8 @@ def calibrate(
         return optimal_calibration(beliefs, length, epsilon, query, secrets, episode)
     level = privacy_level(epsilon, "epsilon")
     if method is not None and not (isinstance(method, str) and method in METHODS):
-        known = ", ".join((*METHODS, "optimal-scale"))
-        raise InvalidInputError(f"method is {shortened(method)}; choose one of {known}, or None.")
+        methods = ", ".join((*METHODS, "optimal-scale"))
+        raise InvalidInputError(f"method is {shortened(method)}; choose one of {methods}, or None.")
     secret_pairs = parse_pairs(pairs, as_beliefs(beliefs), integer(episode, "episode", 1))
     bounds = bounds_for(beliefs, length, method, secret_pairs)
     points = bounds[0].length

@@ -58,8 +58,8 @@ def certificate(calibration: Calibration) -> str:
         raise UnsupportedError(
             "Certificates are written for noise above 0 that was calibrated by the sweep."
         )
-    found = [_proved(calibration, one.belief) for one in calibration.bounds]
-    return files.dump("certificate", 1, {"certificates": found})
+    certificates = [_proved(calibration, bound.belief) for bound in calibration.bounds]
+    return files.dump("certificate", 1, {"certificates": certificates})
 
 
 def _proved(calibration: Calibration, belief: Belief) -> dict[str, Any]:
@@ -97,7 +97,7 @@ def _stated(calibration: Calibration, belief: Belief) -> dict[str, Any]:
         "charges": charges,
         "secrets": [problem.nodes.start, problem.nodes.stop - 1],
         "episode": problem.episode,
-        "pairs": None if pairs is None else [[labels.index(v) for v in one] for one in pairs],
+        "pairs": None if pairs is None else [[labels.index(v) for v in pair] for pair in pairs],
     }
 
 
@@ -187,21 +187,21 @@ class _SideWriter:
     def step(
         self, r: FloatArray, level: float, all_rows: dict[int, _Pairs], states: list[int]
     ) -> Any:
-        """F(r) for all pairs, with the Jacobian and the number of nodes of each."""
+        """F(r) for all pairs, with the Jacobian and the number of nodes of each step."""
         limits = np.where(self.differ, level, 0.0) + r
         np.fill_diagonal(limits, 0.0)
         limits = _metric_closure(limits)
         best = np.full(len(self.x), np.inf)
         slopes = np.zeros((len(self.x), self.size))
         columns = np.zeros((len(self.x), self.size), dtype=np.int64)
-        which = np.ones(len(self.x), dtype=np.int64)
+        nodes_of_step = np.ones(len(self.x), dtype=np.int64)
         for n, rows in all_rows.items():
             values, slope, column = self.solved(n, rows, limits, states)
             values = values + (n - 1) * level
             lower = values < best - 1e-13
-            best, which = np.where(lower, values, best), np.where(lower, n, which)
+            best, nodes_of_step = np.where(lower, values, best), np.where(lower, n, nodes_of_step)
             slopes[lower], columns[lower] = slope[lower], column[lower]
-        return best, which, slopes, columns
+        return best, nodes_of_step, slopes, columns
 
     def endless(self) -> dict[str, Any] | None:
         """One bound for all nodes, by Newton's method on r = F(r) + a small amount."""
@@ -273,7 +273,8 @@ class _SideWriter:
             side.bounds.append(bounds)
             steps.append(stage)
         written = [
-            [[None if e is None else str(e) for e in row] for row in one] for one in side.bounds
+            [[None if e is None else str(e) for e in row] for row in bounds_of_node]
+            for bounds_of_node in side.bounds
         ]
         return {"bounds": written, "steps": steps, "endless": False}
 
@@ -402,7 +403,7 @@ def _shown(
         trees: list[list[Any]] = [[None] * labels for _ in range(labels)]
         if pairs:
             solved_trees = SpanningTrees.none(len(pairs), len(states))
-            above, below = (np.stack([laws[one[s]][states] for one in pairs]) for s in (0, 1))
+            above, below = (np.stack([laws[pair[s]][states] for pair in pairs]) for s in (0, 1))
             group = np.zeros(len(pairs), dtype=np.int64)
             capped = np.minimum(floats[np.ix_(states, states)], _LARGEST)[np.newaxis]
             *_, solved_trees = solve(above, below, capped, group, solved_trees)

@@ -153,6 +153,6 @@ def influence_curve(
     """
     refuse_entry(method)
     bounds = bounds_for(beliefs, length, method)
-    if not all(one.by_levels for one in bounds):
+    if not all(bound.by_levels for bound in bounds):
         raise no_sum(None)
     return InfluenceCurve(bounds[0].length, bounds)

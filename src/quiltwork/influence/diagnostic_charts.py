@@ -39,7 +39,7 @@ def _likelihoods(check: BeliefCheck) -> BarChart:
             ("this belief" if n == 0 else f"belief {n + 1}", member.per_step)
             for n, member in enumerate(check.members)
         ),
-        *((f"fitted: {one.name}", one.per_step) for one in check.candidates),
+        *((f"fitted: {candidate.name}", candidate.per_step) for candidate in check.candidates),
     ]
     best = max(score for _, score in scores)
     bars = tuple((name, best - score) for name, score in scores if math.isfinite(score))

@@ -100,7 +100,7 @@ class BeliefCheck(ResultBase):
     @property
     def best(self) -> Comparison:
         """The belief under which the sample is likeliest."""
-        return max(self.members, key=lambda one: one.per_step)
+        return max(self.members, key=lambda member: member.per_step)
 
     @property
     def score_title(self) -> str:
@@ -113,7 +113,10 @@ class BeliefCheck(ResultBase):
     def likely(self) -> bool:
         """Whether the sample is about as likely as under the likeliest candidate."""
         tolerance = max(_LEAST / self.sample.steps, _NATS)
-        return self.best.per_step >= max(one.per_step for one in self.candidates) - tolerance
+        return (
+            self.best.per_step
+            >= max(candidate.per_step for candidate in self.candidates) - tolerance
+        )
 
     @property
     def fits(self) -> bool:
@@ -135,7 +138,7 @@ class BeliefCheck(ResultBase):
 
     def contradictions(self) -> list[str]:
         """Return the traits of the sample that contradict the best belief, the strongest first."""
-        traits = sorted(_contradictions(self.best, self.sample), key=lambda one: -one[0])
+        traits = sorted(_contradictions(self.best, self.sample), key=lambda trait: -trait[0])
         return [text for strength, text in traits if strength > 1]
 
     def verdict(self) -> str:
@@ -187,10 +190,14 @@ class BeliefCheck(ResultBase):
             "steps": self.sample.steps,
             "fitted_on_sample": self.fitted,
             "held_out": self.held_out,
-            "beliefs": [_member_body(one) for one in self.members],
+            "beliefs": [_member_body(entry) for entry in self.members],
             "candidates": [
-                {"name": one.name, "per_step": _finite(one.per_step), "plausible": one.plausible}
-                for one in self.candidates
+                {
+                    "name": entry.name,
+                    "per_step": _finite(entry.per_step),
+                    "plausible": entry.plausible,
+                }
+                for entry in self.candidates
             ],
             "release": {
                 "query": "histogram",
@@ -276,7 +283,7 @@ def _held_out(belief: Belief, fits: Sequence[Candidate]) -> float | None:
 
 def _of_kind(kind: tuple[object, ...], fits: Sequence[Candidate]) -> Candidate | None:
     """Return the candidate of this kind of belief; None if there is none."""
-    return next((one for one in fits if _kind(one.belief) == kind), None)
+    return next((candidate for candidate in fits if _kind(candidate.belief) == kind), None)
 
 
 _CHAIN = MarkovChain, 0, 0
@@ -384,9 +391,9 @@ def _spread(stay: Stays) -> float:
     return math.sqrt(max(square - stay.mean**2, geometric, 0.0))
 
 
-def _log_ratio(one: float, other: float) -> float:
+def _log_ratio(length: float, other: float) -> float:
     """The log-ratio of two lengths; one time point more or less counts as nothing."""
-    return math.log((max(one, other) + 1) / (min(one, other) + 1))
+    return math.log((max(length, other) + 1) / (min(length, other) + 1))
 
 
 def _steps_of_time(number: float, sample: Sample) -> str:
@@ -662,7 +669,7 @@ def _merging(counted: TransitionCounts, length: int, box_scale: float) -> str:
         np.add.at(merged, (group[:, np.newaxis], group), counted.transitions)
         scale = fit_price(ChainBox.from_counts(merged, merged), length).scale
         if scale < _NEARLY_ALL * box_scale:
-            names = ", ".join(repr(counted.states[one]) for one in by_frequency[:keep])
+            names = ", ".join(repr(counted.states[state]) for state in by_frequency[:keep])
             options.append(f"{scale:,.0f} with {names} kept and the others merged")
     return f" A box of fewer states needs noise of scale {'; '.join(options)}." if options else ""
 

@@ -126,7 +126,7 @@ class GaussianCalibration(ResultBase):
     @property
     def states(self) -> tuple[Label, ...] | None:
         """The states of the beliefs; None where they are about rows of any kind."""
-        return next((one.states for one in self.members if one.states is not None), None)
+        return next((belief.states for belief in self.members if belief.states is not None), None)
 
     def body(self) -> dict[str, Any]:
         """Return the calibration as JSON values."""
@@ -196,7 +196,7 @@ def gaussian_calibration(
             f"method out (chains use the f-sweep), or pass {argument('method', 'group')}."
         )
     bounds = bounds_for(beliefs, length, None)
-    members = tuple(one.belief for one in bounds)
+    members = tuple(member.belief for member in bounds)
     points = bounds[0].length
     query = check_states(query, members)
     problem = as_problem(query, points, secrets, episode)
@@ -207,7 +207,9 @@ def gaussian_calibration(
         )
     squared = 1 if query is None else query.squared_l2_sensitivity
     target = float_down(level), float_down(delta_fraction)
-    needs = [_sigma_for(one, problem, squared, *target, group=method == "group") for one in members]
+    needs = [
+        _sigma_for(member, problem, squared, *target, group=method == "group") for member in members
+    ]
     worst = max(range(len(needs)), key=lambda i: needs[i][0])
     sigma, allowed, kind = needs[worst]
     unit = answer_unit(query, parse_lengths(members, length))
@@ -266,8 +268,8 @@ def epsilon_under(
     Theorem: docs/theory/f-sweep.md
     """
     bounds = bounds_for(beliefs, problem.length, None)
-    check_states(problem.query, [one.belief for one in bounds])
-    epsilons = [_leaked(one.belief, problem, scale, float_down(delta)) for one in bounds]
+    check_states(problem.query, [bound.belief for bound in bounds])
+    epsilons = [_leaked(bound.belief, problem, scale, float_down(delta)) for bound in bounds]
     worst = max(range(len(epsilons)), key=lambda i: epsilons[i])
     return epsilons[worst], worst + 1
 

@@ -116,15 +116,15 @@ def optimal_calibration(
     check_states(query, chains)
     laws = tuple(
         tuple(
-            Laws(chain, n, one, range(nodes.start, min(nodes.stop, n + 1)))
+            Laws(chain, n, statistic, range(nodes.start, min(nodes.stop, n + 1)))
             for n in sorted(lengths)
             if n >= nodes.start
-            for one in _statistics(chain, query, n)
+            for statistic in _statistics(chain, query, n)
         )
         for chain in chains
     )
     try:
-        found = least_scale(laws, level)
+        least = least_scale(laws, level)
     except TooLargeError as error:
         raise UnsupportedError(
             f"{argument('method', 'optimal-scale')} needs the joint law of the query's integers. "
@@ -132,18 +132,18 @@ def optimal_calibration(
             f"{argument('method', 'exact')} calibrates at any length."
         ) from None
     divisor = 1 if query is None else query.divisor(points_asked(query, lengths))
-    scale = found.scale / divisor
+    scale = least.scale / divisor
     return OptimalCalibration(
         scale=float_up(scale),
         exact_scale=scale,
         epsilon=epsilon,
-        node=nodes.start if found.node is None else found.node,
+        node=nodes.start if least.node is None else least.node,
         quilt=(),
         influence=0.0,
         nearby=points,
         change=problem.charge.change(1, points),
         method=cast("InfluenceMethod", METHOD),
-        belief=found.belief,
+        belief=least.belief,
         length=points,
         problem=problem,
         bounds=bounds_for(chains, points, None),

@@ -232,11 +232,11 @@ class Timeline:
 
     def _at(self, nodes: IntArray, early: np.ndarray, late: np.ndarray) -> np.ndarray:
         """The value of each node: from `early` for the first nodes, else from `late` by phase."""
-        known = len(early)
-        if not known and self.period == 1:  # all alike
+        count = len(early)
+        if not count and self.period == 1:  # all alike
             return np.broadcast_to(late, (len(nodes), *late.shape[1:]))
         values = late[(nodes - 1) % self.period].copy()
-        is_early = nodes <= known
+        is_early = nodes <= count
         values[is_early] = early[nodes[is_early] - 1]
         return values
 
@@ -330,15 +330,15 @@ def _started(
     """Follow supports until they repeat, and laws until they are close to their limit."""
     sets = supports(chain, length)
     laws = marginals(chain, sets, length)
-    known = len(laws.values)
-    possible = np.array([sets.at(node + 1) for node in range(known)])[:, reached]
+    nodes = len(laws.values)
+    possible = np.array([sets.at(node + 1) for node in range(nodes)])[:, reached]
     values, period = laws.values[:, reached], sets.period
-    if known >= length or laws.limit is None or sets.settled is None:
+    if nodes >= length or laws.limit is None or sets.settled is None:
         return Timeline(steps, values, possible, None, 0.0, distinguishable)
-    final_set = sets.at(known)
+    final_set = sets.at(nodes)
     slack = projective_distance(laws.values[-1], laws.limit, final_set)
-    slack += float(product_margin(known, chain.size)) + 4 * relative_error(chain.size)
-    phases = [sets.at(known + 1 + (phase - known) % period) for phase in range(period)]
+    slack += float(product_margin(nodes, chain.size)) + 4 * relative_error(chain.size)
+    phases = [sets.at(nodes + 1 + (phase - nodes) % period) for phase in range(period)]
     limits = np.where(np.array(phases), laws.limit, 0.0)[:, reached]
     return Timeline(
         np.repeat(steps, period, axis=0), values, possible, limits, slack, distinguishable

@@ -172,8 +172,8 @@ def _gaussian_factor(beliefs: Any, length: Any) -> Fraction | None:
     if not isinstance(parsed[0], Gaussian):
         return None
     rows = common_length(parsed, length)
-    gaussian = (one for one in parsed if isinstance(one, Gaussian))
-    return max(Fraction(known_rows_factor(one, rows)) for one in gaussian)
+    gaussian = (belief for belief in parsed if isinstance(belief, Gaussian))
+    return max(Fraction(known_rows_factor(belief, rows)) for belief in gaussian)
 
 
 def _swept(bound: AdversaryBound) -> Sweepable | None:
@@ -215,7 +215,7 @@ def adversary_bounds(beliefs: Any, length: Any, bound: Bound) -> tuple[Adversary
     """Return one bound per belief, all for the same number of rows."""
     members = as_beliefs(beliefs)
     rows = common_length(members, length)
-    return tuple(AdversaryBound(one, rows, default_quilts(one), bound) for one in members)
+    return tuple(AdversaryBound(belief, rows, default_quilts(belief), bound) for belief in members)
 
 
 def parse_bound(bound: Any) -> Bound:

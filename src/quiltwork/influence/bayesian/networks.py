@@ -50,21 +50,23 @@ def _(belief: Network, length: int, reach: int, bound: Bound) -> Iterator[QuiltF
 
 @cached_by_owner
 def _families(network: Network, bound: Bound) -> list[QuiltFamily]:
+    """The families of all nodes, cached as long as the network exists."""
     return [_family(network, node, bound) for node in range(network.length)]
 
 
 def _family(network: Network, node: int, bound: Bound) -> QuiltFamily:
+    """The family of one node, with influences that hold for any known nodes."""
     if network.sizes[node] == 1 or _is_known(network, node):
         return ListedFamily.known(range(node + 1, node + 2))
-    work = NodeInfluences(network, node)
-    found: list[tuple[Quilt, float]] = []
+    tables = NodeInfluences(network, node)
+    influences: list[tuple[Quilt, float]] = []
     least = math.inf
     for quilt in quilts_of(network, node, "moral"):
-        influence = work.influence(quilt, bound, least)
+        influence = tables.influence(quilt, bound, least)
         if influence is not None and influence < least:
-            found.append((quilt, influence))
+            influences.append((quilt, influence))
             least = influence
-    return set_family(node, found, frozenset())
+    return set_family(node, influences, frozenset())
 
 
 def _is_known(network: Network, node: int) -> bool:
@@ -130,7 +132,7 @@ class NodeInfluences:
         return table
 
     def paper(self, quilt: Quilt, least: float) -> float | None:
-        """b = max_L I(X_Q ⇝ X_i | X_L), over all L where these are few, or a bound on it."""
+        """b = max_L I(X_Q ⇝ X_i | X_L), over all L if these are few, or a bound on it."""
         nearby = sorted(quilt.nearby - {self.node})
         nodes = [self.node, *sorted(quilt.separator), *nearby]
         if (

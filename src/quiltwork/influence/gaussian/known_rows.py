@@ -75,10 +75,10 @@ def bounded_factor(belief: GaussianRows) -> float:
             "adversary who knows some rows is unbounded; the bound needs correlations below "
             f"1/{size - 2}. Clusters(labels) protects whatever the correlations."
         )
-    known = np.arange(size - 1)
-    regressed = rho / (1 - known * rho)
-    deviation = np.sqrt((1 - (known - 1) * rho) / ((1 - known * rho) * (1 + rho)))
-    shifts = (size - 1 - known) * np.minimum(regressed, deviation)
+    known_rows = np.arange(size - 1)
+    regressed = rho / (1 - known_rows * rho)
+    deviation = np.sqrt((1 - (known_rows - 1) * rho) / ((1 - known_rows * rho) * (1 + rho)))
+    shifts = (size - 1 - known_rows) * np.minimum(regressed, deviation)
     spread = float(belief.deviations.max() / belief.deviations.min())
     return float(1 + shifts.max(initial=0.0) * spread * (1 + _UP)) * (1 + _UP)
 

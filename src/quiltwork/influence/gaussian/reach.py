@@ -112,7 +112,7 @@ def _recursive(
         [sum((w * rho[abs(j - a)] for a, w in enumerate(row)), Fraction(0)) for j in range(memory)]
         for row in weights
     ]
-    state = np.array([[_long(one) for one in row] for row in starts]).T  # the latest number first
+    state = np.array([[_long(mean) for mean in row] for row in starts]).T  # the latest number first
     response = _responses(belief)
     step = response[-1 : -memory - 1 : -1]
     amplification, shrinks = _decay(response, step)
@@ -139,7 +139,7 @@ def _long(number: Fraction) -> np.longdouble:
 def _responses(belief: GaussianSeries) -> LongArray:
     """Row d: the mean d steps ahead as a function of the last `memory` numbers, latest first."""
     memory = len(belief.ar)
-    coefficients = np.array([_long(one) for one in belief.ar])
+    coefficients = np.array([_long(coefficient) for coefficient in belief.ar])
     rows = [np.eye(memory, dtype=np.longdouble)[j] for j in reversed(range(memory))]
     for _ in range(_BLOCK):
         rows.append(coefficients @ np.array(rows[: -memory - 1 : -1]))
@@ -171,6 +171,6 @@ def _error(belief: GaussianSeries, spread: float, shrinks: float, count: int) ->
     of a single coefficient only lose a rounding each.
     """
     memory = len(belief.ar)
-    size = 1 + float(sum(abs(one) for one in belief.ar))
+    size = 1 + float(sum(abs(coefficient) for coefficient in belief.ar))
     growth = (1 + spread / (1 - shrinks)) ** 2 if memory > 1 else 1.0
     return _LONG_UNIT * (4 * (memory + 2) * size * growth + 2 * count) + 4 * _UNIT

@@ -100,8 +100,8 @@ def compilers() -> list[list[str]]:
     """The available compiler commands, the machine's own before Zig's."""
     if named := os.environ.get("CC"):
         return [shlex.split(named)]
-    found = [[path] for name in ("cc", "gcc", "clang") if (path := shutil.which(name))]
-    return found + ([zig()] if find_spec("ziglang") else [])
+    commands = [[path] for name in ("cc", "gcc", "clang") if (path := shutil.which(name))]
+    return commands + ([zig()] if find_spec("ziglang") else [])
 
 
 def zig() -> list[str]:

@@ -78,7 +78,8 @@ def _norm(vector: FloatArray) -> float:
 
 @cache
 def _solve_linear() -> Any:
-    found, whole, pointer = loaded(), ctypes.c_int64, ctypes.c_void_p
-    found.solve_linear.argtypes = [whole, whole, pointer, pointer, pointer, whole]
-    found.solve_linear.restype = ctypes.c_int
-    return found.solve_linear
+    """The C function, with its argument types."""
+    kernel, whole, pointer = loaded(), ctypes.c_int64, ctypes.c_void_p
+    kernel.solve_linear.argtypes = [whole, whole, pointer, pointer, pointer, whole]
+    kernel.solve_linear.restype = ctypes.c_int
+    return kernel.solve_linear

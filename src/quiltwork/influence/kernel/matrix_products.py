@@ -70,7 +70,8 @@ def _stacked(matrices: FloatArray, shape: tuple[int, ...]) -> FloatArray:
 
 @cache
 def _product() -> Any:
-    found = loaded()
-    found.product.argtypes = [*[ctypes.c_int64] * 4, *[ctypes.c_void_p] * 3]
-    found.product.restype = ctypes.c_int
-    return found.product
+    """The C function, with its argument types."""
+    kernel = loaded()
+    kernel.product.argtypes = [*[ctypes.c_int64] * 4, *[ctypes.c_void_p] * 3]
+    kernel.product.restype = ctypes.c_int
+    return kernel.product

@@ -85,12 +85,13 @@ def solve(
 
 @cache
 def _solve() -> Any:
-    found = loaded()
-    found.solve_room.argtypes, found.solve_room.restype = [ctypes.c_int64], ctypes.c_int64
+    """The C function, with its argument types."""
+    kernel = loaded()
+    kernel.solve_room.argtypes, kernel.solve_room.restype = [ctypes.c_int64], ctypes.c_int64
     whole, pointer = ctypes.c_int64, ctypes.c_void_p
-    found.solve.argtypes = [*[whole] * 3, *[pointer] * 12, whole, pointer, whole]
-    found.solve.restype = ctypes.c_int
-    return found.solve
+    kernel.solve.argtypes = [*[whole] * 3, *[pointer] * 12, whole, pointer, whole]
+    kernel.solve.restype = ctypes.c_int
+    return kernel.solve
 
 
 def _numbers(array: FloatArray) -> FloatArray:

@@ -112,13 +112,13 @@ def sweep(
     )
     result = np.empty((nodes, size, size))
     whole = size, blocks, count, spans, nodes - 1, len(start) - 1
-    addresses = [address(one) for one in (*arrays.values(), result)]
-    given_to = _Stretch(*whole, int(to_left), int(any_start), *addresses)
+    addresses = [address(array) for array in (*arrays.values(), result)]
+    stretch = _Stretch(*whole, int(to_left), int(any_start), *addresses)
     compiled = _sweep()
     needed = int(loaded().sweep_room(size, int(arrays["span"][-1]), spans * count))
-    space, at = workspace(needed), _Place()
-    where = ctypes.byref(given_to), ctypes.sizeof(given_to), address(space), needed
-    call_until_done(lambda: int(compiled(*where, ctypes.byref(at), MOST_WORK)))
+    buffer, position = workspace(needed), _Place()
+    arguments = ctypes.byref(stretch), ctypes.sizeof(stretch), address(buffer), needed
+    call_until_done(lambda: int(compiled(*arguments, ctypes.byref(position), MOST_WORK)))
     return result
 
 
@@ -130,17 +130,17 @@ def sweep_two(rows: FloatArray, start: FloatArray, levels: FloatArray) -> FloatA
     arrays = _arrays(_TWO, *rows, start, levels)
     _check(arrays, {"p": (2,), "q": (2,), "start": (2, 2), "levels": (len(levels),)})
     result = np.empty((len(levels), 2, 2))
-    places = [address(one) for one in (*arrays.values(), result)]
-    given_to = _TwoStates(len(levels) - 1, *places)
-    compiled, at = _sweep_two(), ctypes.c_int64(0)
-    where = ctypes.byref(given_to), ctypes.sizeof(given_to), ctypes.byref(at)
-    call_until_done(lambda: int(compiled(*where, MOST_WORK)))
+    addresses = [address(array) for array in (*arrays.values(), result)]
+    stretch = _TwoStates(len(levels) - 1, *addresses)
+    compiled, position = _sweep_two(), ctypes.c_int64(0)
+    arguments = ctypes.byref(stretch), ctypes.sizeof(stretch), ctypes.byref(position)
+    call_until_done(lambda: int(compiled(*arguments, MOST_WORK)))
     return result
 
 
-def _arrays(kinds: dict[str, Any], *given: np.ndarray) -> dict[str, np.ndarray]:
+def _arrays(kinds: dict[str, Any], *arrays: np.ndarray) -> dict[str, np.ndarray]:
     """The arrays in the types that the kernel reads, by name."""
-    named = zip(kinds.items(), given, strict=True)
+    named = zip(kinds.items(), arrays, strict=True)
     return {name: np.ascontiguousarray(array, dtype=kind) for (name, kind), array in named}
 
 
@@ -152,16 +152,18 @@ def _check(arrays: dict[str, np.ndarray], shapes: dict[str, tuple[int, ...]]) ->
 
 @cache
 def _sweep() -> Any:
-    found, whole, pointer = loaded(), ctypes.c_int64, ctypes.c_void_p
-    found.sweep_room.argtypes, found.sweep_room.restype = [whole] * 3, whole
-    found.sweep.argtypes = [pointer, whole, pointer, whole, pointer, whole]
-    found.sweep.restype = ctypes.c_int
-    return found.sweep
+    """The C function, with its argument types."""
+    kernel, whole, pointer = loaded(), ctypes.c_int64, ctypes.c_void_p
+    kernel.sweep_room.argtypes, kernel.sweep_room.restype = [whole] * 3, whole
+    kernel.sweep.argtypes = [pointer, whole, pointer, whole, pointer, whole]
+    kernel.sweep.restype = ctypes.c_int
+    return kernel.sweep
 
 
 @cache
 def _sweep_two() -> Any:
-    found, whole, pointer = loaded(), ctypes.c_int64, ctypes.c_void_p
-    found.sweep_two.argtypes = [pointer, whole, pointer, whole]
-    found.sweep_two.restype = ctypes.c_int
-    return found.sweep_two
+    """The C function, with its argument types."""
+    kernel, whole, pointer = loaded(), ctypes.c_int64, ctypes.c_void_p
+    kernel.sweep_two.argtypes = [pointer, whole, pointer, whole]
+    kernel.sweep_two.restype = ctypes.c_int
+    return kernel.sweep_two

@@ -50,12 +50,12 @@ class CurveKernel:
         lowered a value in the last step are tried.
         """
         result = np.zeros((self.size, self.size, self.points))
-        between, can = self._marks(apart, 2), self._marks(possible, 1)
-        one, rows, r = self._curve(level), self._sized(kernel, 2), self._curves(curves)
+        between, able = self._marks(apart, 2), self._marks(possible, 1)
+        own, rows, r = self._curve(level), self._sized(kernel, 2), self._curves(curves)
         _done(
             _library().tradeoff_step(
                 *(self.size, self.points, address(self.gamma), address(between)),
-                *(address(one), address(rows), address(can), margin + _ROWS_MARGIN),
+                *(address(own), address(rows), address(able), margin + _ROWS_MARGIN),
                 *(int(every), address(self._useful), address(r), address(result)),
                 address(self._workspace),
             )
@@ -65,10 +65,10 @@ class CurveKernel:
     def spread_step(self, level: FloatArray, spread: FloatArray, curve: FloatArray) -> FloatArray:
         """The same with one curve for all pairs, for rows with η_γ ≤ spread."""
         result = np.zeros(self.points)
-        given = [self._curve(one) for one in (level, spread, curve)]
+        inputs = [self._curve(array) for array in (level, spread, curve)]
         _done(
             _library().tradeoff_spread_step(
-                *(self.points, address(self.gamma), *map(address, given)),
+                *(self.points, address(self.gamma), *map(address, inputs)),
                 *(address(result), address(self._workspace)),
             )
         )
@@ -85,22 +85,22 @@ class CurveKernel:
         """The largest curve over the given pairs, each the least over orders of composition."""
         result = np.zeros(self.points)
         between, pairs = self._marks(apart, 2), self._marks(asked, 2)
-        one, r, l_ = self._curve(level), self._curves(right), self._curves(left)
+        own, r, l_ = self._curve(level), self._curves(right), self._curves(left)
         _done(
             _library().tradeoff_leak(
                 *(self.size, self.points, address(self.gamma), address(between), address(pairs)),
-                *(address(one), address(r), address(l_), address(result), address(self._workspace)),
+                *(address(own), address(r), address(l_), address(result), address(self._workspace)),
             )
         )
         return result
 
-    def compose(self, one: FloatArray, other: FloatArray) -> FloatArray:
+    def compose(self, first: FloatArray, other: FloatArray) -> FloatArray:
         """The lesser of both orders, for curves that bound both directions of a pair."""
         result = np.zeros(self.points)
-        given = [self._curve(one), self._curve(other)]
+        inputs = [self._curve(first), self._curve(other)]
         _done(
             _library().tradeoff_compose(
-                *(self.points, address(self.gamma), *map(address, given)),
+                *(self.points, address(self.gamma), *map(address, inputs)),
                 *(address(result), address(self._workspace)),
             )
         )
@@ -116,34 +116,36 @@ class CurveKernel:
         return _array(array, (self.size,) * dimensions)
 
     def _marks(self, marks: Marks, dimensions: int) -> Marks:
-        found = np.ascontiguousarray(marks, dtype=np.uint8)
-        if found.shape != (self.size,) * dimensions:
-            raise ValueError(f"Marks of shape {found.shape} do not fit {self.size} states.")
-        return found
+        checked = np.ascontiguousarray(marks, dtype=np.uint8)
+        if checked.shape != (self.size,) * dimensions:
+            raise ValueError(f"Marks of shape {checked.shape} do not fit {self.size} states.")
+        return checked
 
 
 def _array(array: FloatArray, shape: tuple[int, ...]) -> FloatArray:
-    found = np.ascontiguousarray(array, dtype=np.float64)
-    if found.shape != shape:
-        raise ValueError(f"An array of shape {found.shape} is not one of {shape}.")
-    return found
+    checked = np.ascontiguousarray(array, dtype=np.float64)
+    if checked.shape != shape:
+        raise ValueError(f"An array of shape {checked.shape} is not one of {shape}.")
+    return checked
 
 
 def _done(status: int) -> None:
+    """Raise an error for a negative status."""
     if status < 0:
         raise KernelError(f"The kernel refuses curves of these sizes: {status}.")
 
 
 @cache
 def _library() -> Any:
-    found = loaded()
+    """The library, with the argument types of its functions."""
+    kernel = loaded()
     size, place, number = ctypes.c_int64, ctypes.c_void_p, ctypes.c_double
-    found.tradeoff_room.argtypes = [size, size]
-    found.tradeoff_room.restype = size
-    found.tradeoff_step.argtypes = [size, size, *[place] * 5, number, size, *[place] * 4]
-    found.tradeoff_spread_step.argtypes = [size, *[place] * 6]
-    found.tradeoff_leak.argtypes = [size, size, *[place] * 8]
-    found.tradeoff_compose.argtypes = [size, *[place] * 5]
+    kernel.tradeoff_room.argtypes = [size, size]
+    kernel.tradeoff_room.restype = size
+    kernel.tradeoff_step.argtypes = [size, size, *[place] * 5, number, size, *[place] * 4]
+    kernel.tradeoff_spread_step.argtypes = [size, *[place] * 6]
+    kernel.tradeoff_leak.argtypes = [size, size, *[place] * 8]
+    kernel.tradeoff_compose.argtypes = [size, *[place] * 5]
     for name in ("step", "spread_step", "leak", "compose"):
-        getattr(found, f"tradeoff_{name}").restype = ctypes.c_int
-    return found
+        getattr(kernel, f"tradeoff_{name}").restype = ctypes.c_int
+    return kernel

@@ -29,7 +29,7 @@ _SEARCH_ENTRIES = 1 << 14
 
 
 def conditional_influence(
-    network: Network, node: int, quilt: Sequence[int], given: Sequence[int] = ()
+    network: Network, node: int, quilt: Sequence[int], known: Sequence[int] = ()
 ) -> float:
     """Return I(X_Q ⇝ X_i | X_L), rounded up: the influence of Q on node i for an adversary who
     knows L.
@@ -43,7 +43,7 @@ def conditional_influence(
         InvalidInputError: for nodes that do not exist or are named twice.
         UnsupportedError: if a table of more than 2^22 entries would be needed.
     """
-    nodes = [integer(number, "A node", 1) for number in (node, *quilt, *given)]
+    nodes = [integer(number, "A node", 1) for number in (node, *quilt, *known)]
     for number in nodes:
         if number > network.length:
             raise InvalidInputError(
@@ -108,10 +108,10 @@ def around(network: Network, quilt: Quilt) -> Weights:
             blanket): there are many quilts to compute.
     """
     tables = [
-        one
-        for one in network.tables
-        if quilt.core.intersection(one.scope)
-        and not (network.directed and one.scope[-1] in quilt.barren)
+        table
+        for table in network.tables
+        if quilt.core.intersection(table.scope)
+        and not (network.directed and table.scope[-1] in quilt.barren)
     ]
     most = MOST_ENTRIES if len(quilt.nearby) == 1 else _SEARCH_ENTRIES
     return eliminate(tables, (quilt.node, *sorted(quilt.separator)), network.sizes, most)
@@ -148,4 +148,4 @@ def blanket_bound(network: Network, node: int) -> float:
 def _(belief: Network, node: int, quilt: list[int], length: int) -> float:
     if not quilt:
         return 0.0
-    return influence_given(belief.joint([node - 1, *(one - 1 for one in quilt)]), len(quilt))
+    return influence_given(belief.joint([node - 1, *(other - 1 for other in quilt)]), len(quilt))

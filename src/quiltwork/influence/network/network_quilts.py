@@ -177,12 +177,12 @@ def _undominated(influences: Sequence[tuple[Quilt, float]]) -> list[tuple[Quilt,
 
 
 def set_family(
-    node: int, influences: Sequence[tuple[Quilt, float]], known: frozenset[int]
+    node: int, influences: Sequence[tuple[Quilt, float]], deterministic: frozenset[int]
 ) -> ListedFamily:
     """Return the family of one node; nodes with one possible state are not charged."""
     owner, start, stop = [], [], []
     for index, (quilt, _) in enumerate(influences):
-        for first, last in consecutive_runs(sorted(quilt.nearby - known)):
+        for first, last in consecutive_runs(sorted(quilt.nearby - deterministic)):
             owner.append(index)
             start.append(first + 1)
             stop.append(last + 1)

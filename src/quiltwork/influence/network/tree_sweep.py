@@ -86,22 +86,25 @@ class Batch:
     def __init__(self, messages: Sequence[Message], begin: IntArray) -> None:
         self.size = size = messages[0].kernel.shape[1]
         square = np.arange(size * size).reshape(size, size)
-        steps = np.array([one.source - one.target for one in messages])
-        self.paid = np.select([steps == 1, steps == -1], [1, 2]), [one.source for one in messages]
+        steps = np.array([message.source - message.target for message in messages])
+        self.paid = (
+            np.select([steps == 1, steps == -1], [1, 2]),
+            [message.source for message in messages],
+        )
         self.differ = 1 - np.eye(size)
-        self.limits = np.array([begin[one.source] + square for one in messages])
-        self.replies = np.array([one.reply + square for one in messages])
-        pairs = [np.nonzero(~np.eye(len(one.kernel), dtype=np.bool_)) for one in messages]
+        self.limits = np.array([begin[message.source] + square for message in messages])
+        self.replies = np.array([message.reply + square for message in messages])
+        pairs = [np.nonzero(~np.eye(len(message.kernel), dtype=np.bool_)) for message in messages]
         both = list(zip(messages, pairs, strict=True))
         self.group = np.repeat(np.arange(len(messages)), [len(x) for x, _ in pairs])
         self.rows = RowPairs(
-            np.concatenate([one.kernel[x] for one, (x, _) in both]),
-            np.concatenate([one.kernel[y] for one, (_, y) in both]),
+            np.concatenate([message.kernel[x] for message, (x, _) in both]),
+            np.concatenate([message.kernel[y] for message, (_, y) in both]),
         )
-        inside = np.concatenate([x * len(one.kernel) + y for one, (x, y) in both])
-        self.places = np.array([one.place for one in messages])[self.group] + inside
-        self.into = np.array([begin[one.target] for one in messages])[self.group] + inside
-        self.margin = np.array([one.margin for one in messages])[self.group]
+        inside = np.concatenate([x * len(message.kernel) + y for message, (x, y) in both])
+        self.places = np.array([message.place for message in messages])[self.group] + inside
+        self.into = np.array([begin[message.target] for message in messages])[self.group] + inside
+        self.margin = np.array([message.margin for message in messages])[self.group]
 
     def answers(self, paid: FloatArray, into: FloatArray, said: FloatArray) -> FloatArray:
         """The messages, from the sums that sources receive and from the replies of the targets.
@@ -262,13 +265,13 @@ def _edges(network: Network) -> tuple[list[Edge], IntArray]:
 
 
 def _product(tables: Iterable[Weights], scope: tuple[int, ...], network: Network) -> Weights:
-    """Multiply one by one, and notice where an entry may have vanished."""
-    found = Weights(scope, np.ones([network.sizes[node] for node in scope]))
-    for one in tables:
-        found = multiply([found, one], scope)
-        if found.values[found.support()].min(initial=1.0) < _TINY:
-            found = replace(found, roundings=_VANISHED)
-    return found
+    """The product of tables; entries that may have underflowed get a huge rounding error."""
+    joint = Weights(scope, np.ones([network.sizes[node] for node in scope]))
+    for table in tables:
+        joint = multiply([joint, table], scope)
+        if joint.values[joint.support()].min(initial=1.0) < _TINY:
+            joint = replace(joint, roundings=_VANISHED)
+    return joint
 
 
 def _given_first(joint: Weights) -> Weights:

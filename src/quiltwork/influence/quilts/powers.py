@@ -96,12 +96,12 @@ class Powers:
         return result
 
 
-def _product(one: Power, other: Power) -> Power:
+def _product(left: Power, right: Power) -> Power:
     """The product of two powers with its support."""
-    (value, support), (more, further) = one, other
-    if support is None or further is None:
-        return product(value, more), None
-    return product(value, more), boolean_product(support, further)
+    (left_value, left_support), (right_value, right_support) = left, right
+    if left_support is None or right_support is None:
+        return product(left_value, right_value), None
+    return product(left_value, right_value), boolean_product(left_support, right_support)
 
 
 @cached_by_owner

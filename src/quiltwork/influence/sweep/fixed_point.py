@@ -292,8 +292,8 @@ def _solve(jacobian: Any, right: FloatArray) -> FloatArray:
     jacobian.eliminate_zeros()
     if jacobian.nnz <= _FEW_ENTRIES * len(right):
         return _factored(jacobian, right)
-    columns = [iterate(jacobian, one, _ITERATIONS) for one in np.atleast_2d(right.T)]
-    solved = [one for one in columns if one is not None]
+    columns = [iterate(jacobian, column, _ITERATIONS) for column in np.atleast_2d(right.T)]
+    solved = [column for column in columns if column is not None]
     if len(solved) < len(columns):
         return _factored(jacobian, right)
     return np.array(solved).T.reshape(right.shape)

@@ -116,10 +116,10 @@ class _Probe:
 
     def extend(self, steps: int) -> None:
         """Sweep `steps` more nodes."""
-        known = min(len(self.rows), self.side.spans[-1])
-        first = self.node + self.toward * (self.steps - known + 1)
-        levels = np.full(known + steps, self.level)
-        ahead = self.side.follow(self.rows[-known:], first, levels)[known:]
+        recent = min(len(self.rows), self.side.spans[-1])
+        first = self.node + self.toward * (self.steps - recent + 1)
+        levels = np.full(recent + steps, self.level)
+        ahead = self.side.follow(self.rows[-recent:], first, levels)[recent:]
         self.rows = np.concatenate([self.rows, ahead])
         self.steps += steps
 

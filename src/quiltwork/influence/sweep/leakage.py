@@ -128,8 +128,8 @@ class Sweep:
     @property
     def has_given_start(self) -> bool:
         """Whether the left side starts from a given law."""
-        given = self.timeline.laws is not None and len(self.timeline.possible) > 0
-        return given and isinstance(self.left, ExactSide)
+        known_law = self.timeline.laws is not None and len(self.timeline.possible) > 0
+        return known_law and isinstance(self.left, ExactSide)
 
     @property
     def late_node(self) -> int:
@@ -195,7 +195,7 @@ class Sweep:
         if not len(x):
             return np.zeros(len(nodes)), np.zeros(len(nodes))
         shape = len(nodes), self.timeline.size, self.timeline.size
-        left, right = (np.broadcast_to(one, shape)[:, x, y] for one in (left, right))
+        left, right = (np.broadcast_to(bounds, shape)[:, x, y] for bounds in (left, right))
         with np.errstate(invalid="ignore"):
             both = left + right
         both[np.isnan(both)] = np.inf

@@ -43,8 +43,8 @@ class Levels:
     @classmethod
     def constant(cls, level: float, length: int) -> Levels:
         """The same level at all nodes."""
-        one = np.array([level])
-        return cls(np.array([1]), one, one, one, length, level * length * UP)
+        levels = np.array([level])
+        return cls(np.array([1]), levels, levels, levels, length, level * length * UP)
 
     @classmethod
     def of_points(cls, levels: FloatArray) -> Levels:
@@ -186,7 +186,7 @@ class Charge:
         """The same for many stretches at once."""
         if self.runs:
             parts = [replace(self, start=a, stop=b, runs=()) for a, b in self.runs]
-            return np.asarray(sum(one.changes(first, last) for one in parts))
+            return np.asarray(sum(part.changes(first, last) for part in parts))
         low, high = np.maximum(first, self.start), np.minimum(last, self.stop)
         size = np.maximum(high - low + 1, 0)
         pairs = np.minimum(high, self.stop - 1) - np.maximum(low - 1, self.start) + 1

@@ -83,7 +83,7 @@ def largest_factor(
                 return _short(factor), replace(best[1], node=_middle(sweep, unit, nodes))
     if isinstance(sweep, Sweep) and sweep.coarse is not None and _long_work(sweep, unit.length):
         start = _whatever_the_start(sweep, sweep.coarse, unit, epsilon)
-        factor, leak = max(best, start, key=lambda one: one[0])
+        factor, leak = max(best, start, key=lambda option: option[0])
         return _short(factor * (1 - _SETTLED)), replace(leak, node=_middle(sweep, unit, nodes))
 
     def leak_at(factor: float) -> Leak:
@@ -111,7 +111,9 @@ def _endless(sweep: Sweep, unit: Levels, epsilon: float) -> tuple[float, Leak] |
     low = epsilon / unit.total
     about = _balanced(sweep, unit, epsilon * (1 - _CLOSE / 4))
     guess = None if about is None else max(about[0], low / 4)
-    return largest_within(leak_at, lambda one: one.leak, low / 4, epsilon, _CLOSE, guess)
+    return largest_within(
+        leak_at, lambda found_leak: found_leak.leak, low / 4, epsilon, _CLOSE, guess
+    )
 
 
 def _balanced(sweep: Sweep, unit: Levels, epsilon: float) -> Balance | None:

@@ -63,14 +63,14 @@ class Bounds:
 class RowPairs:
     """Pairs of rows p, q, each (n, k) and not negative, rounded towards privacy.
 
-    L rises with p and falls with q. `given` holds the rows before rounding.
+    L rises with p and falls with q. `unrounded` holds the rows before rounding.
     """
 
     def __init__(self, above: FloatArray, below: FloatArray) -> None:
-        self.given = above, below
+        self.unrounded = above, below
         self.above = np.where(above > 0, np.maximum(above, SMALLEST_ENTRY), 0.0)
         self.below = np.where(below >= SMALLEST_ENTRY, below, 0.0)
-        self.seen = (self.above > 0) | (self.below > 0)
+        self.support = (self.above > 0) | (self.below > 0)
         with np.errstate(divide="ignore", invalid="ignore"):
             ratio = np.where(self.above > 0, self.above / self.below, 0.0)
             self.unlimited = np.log(ratio.max(axis=1)) * (1 + 2.0**-50) + 2.0**-50
@@ -84,8 +84,8 @@ class RowPairs:
         """The largest limit between two states in the rows' support."""
         most = np.zeros(len(group))
         for z in range(limits.shape[-1]):
-            over = np.where(self.seen, limits[group, z, :], -np.inf).max(axis=1)
-            most = np.where(self.seen[:, z], np.maximum(most, over), most)
+            over = np.where(self.support, limits[group, z, :], -np.inf).max(axis=1)
+            most = np.where(self.support[:, z], np.maximum(most, over), most)
         return most
 
     def without_trees(self, most: FloatArray) -> FloatArray:
@@ -201,7 +201,7 @@ class AnyStartProgram:
         Limits are not closed: a state that is possible at early nodes only bounds no others.
         """
         fading, spread = np.exp(-limits / 2), -np.expm1(-limits / 2)
-        above, below = rows.given
+        above, below = rows.unrounded
         p, q = _from_above(above), _from_above(below)
         p_least, q_least = _from_below(above), _from_below(below)
         count = len(self.group)

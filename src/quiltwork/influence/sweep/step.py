@@ -134,12 +134,12 @@ class ExactSide:
 
         `start` holds the bounds of its first nodes, `levels` the spent level of every node.
         """
-        timeline, given = self.timeline, len(start)
-        if timeline.size == 1 or len(levels) <= given:
-            return np.concatenate([start, np.zeros((max(len(levels) - given, 0), 1, 1))])
+        timeline, known_nodes = self.timeline, len(start)
+        if timeline.size == 1 or len(levels) <= known_nodes:
+            return np.concatenate([start, np.zeros((max(len(levels) - known_nodes, 0), 1, 1))])
         if self._by_ratios(start[-1], levels):
             rows = timeline.steps[0].T if self.to_left else timeline.steps[0]
-            ratios = sweep_two(rows, np.exp(start[-1]), np.exp(levels[given - 1 :]))
+            ratios = sweep_two(rows, np.exp(start[-1]), np.exp(levels[known_nodes - 1 :]))
             return np.concatenate([start, np.log(ratios[1:])])
         nodes = first + (1 if self.to_left else -1) * np.arange(len(levels))
         possible = (
@@ -230,7 +230,7 @@ class ContractionSide:
     @cached_property
     def near(self) -> tuple[tuple[int, float], ...]:
         """The spans that are swept; longer ones serve fixed points only."""
-        return tuple(one for one in self.diameters if one[0] <= _LONGEST_SPAN)
+        return tuple(entry for entry in self.diameters if entry[0] <= _LONGEST_SPAN)
 
     @property
     def period(self) -> int:

@@ -245,22 +245,22 @@ class StepwiseSweep:
 class _StepCurves:
     """Curves from either end, and curves that bound every node."""
 
-    def __init__(self, of: StepwiseSweep, release: StepRelease) -> None:
-        self.kernels, self.grid, self.delta = of.kernels, of.grid, of.delta
-        self.size, self.gamma = of.kernels.size, of.grid.gamma
+    def __init__(self, sweep: StepwiseSweep, release: StepRelease) -> None:
+        self.kernels, self.grid, self.delta = sweep.kernels, sweep.grid, sweep.delta
+        self.size, self.gamma = sweep.kernels.size, sweep.grid.gamma
         self.operations = CurveKernel(self.size, self.gamma)
         self.product = _Product(release.losses, self.gamma)
-        self.apart = of.kernels.apart.astype(bool)
-        self.spread = of.grid.spread(of.kernels.diameter)
-        self.precision = of.delta * _NEGLIGIBLE
-        higher = [one for one in of.settled if one[0] >= release.level]
-        above = min(higher, key=lambda one: one[0], default=(math.inf, {}))
+        self.apart = sweep.kernels.apart.astype(bool)
+        self.spread = sweep.grid.spread(sweep.kernels.diameter)
+        self.precision = sweep.delta * _NEGLIGIBLE
+        higher = [entry for entry in sweep.settled if entry[0] >= release.level]
+        above = min(higher, key=lambda entry: entry[0], default=(math.inf, {}))
         self.above = above[1]
         self.settled: dict[int, dict[int, FloatArray]] = {}
         if above[0] == release.level:
             self.settled = above[1]
         else:
-            of.settled.append((release.level, self.settled))
+            sweep.settled.append((release.level, self.settled))
 
     def with_release(self, curves: FloatArray) -> FloatArray:
         """g ⊗ r for distinguishable states, r for the others."""
@@ -357,10 +357,10 @@ class _StepCurves:
             is_inner = first > len(lefts) and last <= length - len(rights)
             parts = range(first, min(last, first + self.kernels.period - 1) + 1) if is_inner else ()
             worst = 0.0
-            for one, other in [(node, node) for node in parts] or [(first, last)]:
-                left = self.over(1, lefts, range(one - 1, other), one)
-                right = self.over(-1, rights, range(length - other, length - one + 1), one)
-                worst = self.worst_epsilon(right, left, range(one, other + 1), worst)
+            for begin, end in [(node, node) for node in parts] or [(first, last)]:
+                left = self.over(1, lefts, range(begin - 1, end), begin)
+                right = self.over(-1, rights, range(length - end, length - begin + 1), begin)
+                worst = self.worst_epsilon(right, left, range(begin, end + 1), worst)
             runs.append(StepLeakage(first, last, worst))
         return runs
 
@@ -437,8 +437,8 @@ class _StepCurves:
 def _runs(length: int, before: int, after: int) -> list[tuple[int, int]]:
     """Runs of nodes 1..length: short near the ends, as far as curves change there."""
     starts = {1, *_steps(min(before, length))}
-    starts |= {length + 2 - one for one in _steps(min(after, length))} | {length + 1}
-    ordered = sorted(one for one in starts if 1 <= one <= length + 1)
+    starts |= {length + 2 - start for start in _steps(min(after, length))} | {length + 1}
+    ordered = sorted(start for start in starts if 1 <= start <= length + 1)
     return [(first, later - 1) for first, later in pairwise(ordered)]
 
 

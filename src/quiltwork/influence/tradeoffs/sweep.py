@@ -79,15 +79,15 @@ class TradeoffSweep:
 class _Sweep:
     """The curves of one level."""
 
-    def __init__(self, of: TradeoffSweep, level: float, window: Window) -> None:
-        self.kernels, self.grid, self.window = of.kernels, of.grid, window
-        self.precision = of.precision * _NEGLIGIBLE
-        self.operations = CurveKernel(self.kernels.size, of.grid.gamma)
-        self.cache, self.size_of_level = of.settled, level
-        self.level = of.grid.gaussian(level, of.pure)
+    def __init__(self, sweep: TradeoffSweep, level: float, window: Window) -> None:
+        self.kernels, self.grid, self.window = sweep.kernels, sweep.grid, window
+        self.precision = sweep.precision * _NEGLIGIBLE
+        self.operations = CurveKernel(self.kernels.size, sweep.grid.gamma)
+        self.cache, self.size_of_level = sweep.settled, level
+        self.level = sweep.grid.gaussian(level, sweep.pure)
         together = min(window.episode, window.points) * (1 + 2.0**-50)
-        self.block = of.grid.gaussian(level * together, of.pure * together)
-        self.spread = of.grid.spread(self.kernels.diameter)
+        self.block = sweep.grid.gaussian(level * together, sweep.pure * together)
+        self.spread = sweep.grid.spread(self.kernels.diameter)
         self.tolerance = _SETTLED / self.kernels.mixing_steps
 
     def worst(self) -> FloatArray:
@@ -168,8 +168,10 @@ class _Sweep:
         period, begin = self.kernels.period, len(self.kernels.first) + 1
         node = begin + (period * _MOST_STEPS if direction < 0 else 0)
         bounds = np.ones((self.kernels.size, self.kernels.size, len(self.grid.gamma)))
-        cached = [one for one in self.cache.get(direction, []) if one.level >= self.size_of_level]
-        higher = min(cached, key=lambda one: one.level, default=None)
+        cached = [
+            entry for entry in self.cache.get(direction, []) if entry.level >= self.size_of_level
+        ]
+        higher = min(cached, key=lambda entry: entry.level, default=None)
         if higher is not None:
             bounds = higher.curves[(node - 1) % period]
         curves: dict[int, FloatArray] = {}
