@@ -1,8 +1,9 @@
-"""Take every page of the built site as a picture and say what is off: python docs/look.py [WORD …]
+"""Take screenshots of every page of the built site and list faults: python docs/look.py [WORD …]
 
-Widths 1280 and 390, light and dark, into docs/_build/pictures, with the system's Chromium. What it
-finds by itself: what sticks out of the page, pictures that do not load, letters of charts that are
-cut or smaller than 10 pixels, and what axe finds, contrast among it (a few pages of each kind).
+Screenshots are 1280 and 390 wide, light and dark, in docs/_build/pictures, by the system's
+Chromium. Faults that are listed: content wider than the page, pictures that do not load, letters of
+charts that are cut off or smaller than 10 pixels, and what axe reports, contrast included (on a few
+pages of each kind).
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from playwright.sync_api import Page, sync_playwright
 
 SITE = Path(__file__).parent / "_build" / "html"
 PICTURES = SITE.parent / "pictures"
-TALLEST = 16_000  # pixels; more does not help the eye
+TALLEST = 16_000  # pixels; longer screenshots are cut
 WITH_AXE = ("index", "gallery", "install", "holdout", "errors", "a-year", "threat-model", "curator")
 RULES = ["color-contrast", "image-alt", "svg-img-alt", "link-name", "duplicate-id", "heading-order"]
 OFF = """() => {
@@ -42,13 +43,16 @@ OFF = """() => {
 
 
 def off(page: Page, axe: bool) -> list[str]:
-    """What is wrong with the page that is open."""
-    found: list[str] = page.evaluate(OFF)
+    """Return the faults of the open page."""
+    faults: list[str] = page.evaluate(OFF)
     if axe:
         page.evaluate((files("axe_playwright_python") / "axe.min.js").read_text(encoding="utf-8"))
-        told = page.evaluate("rules => axe.run(document, {runOnly: rules})", RULES)
-        found += [f"axe: {one['id']}: {one['nodes'][0]['html'][:90]}" for one in told["violations"]]
-    return found
+        report = page.evaluate("rules => axe.run(document, {runOnly: rules})", RULES)
+        faults += [
+            f"axe: {violation['id']}: {violation['nodes'][0]['html'][:90]}"
+            for violation in report["violations"]
+        ]
+    return faults
 
 
 def main(words: list[str]) -> None:

@@ -1,7 +1,7 @@
-"""Make the pictures of the curator's pages that the docs show: python docs/screenshots.py
+"""Take the screenshots of the curator that the docs show: python docs/screenshots.py
 
-Starts `quiltwork serve --demo` on a free port and drives the system's Chromium. The people on the
-pictures are made up; the noise is drawn anew each time.
+Starts `quiltwork serve --demo` on a free port and drives the system's Chromium. The people are
+simulated; the noise differs from run to run.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ def main() -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         try:
             assert server.stdout is not None
-            told = json.loads(server.stdout.readline())
-            owner = next(secret for who, secret in told["tokens"].items() if "owner" in who)
+            started = json.loads(server.stdout.readline())
+            owner = next(secret for who, secret in started["tokens"].items() if "owner" in who)
             with sync_playwright() as playwright:
                 browser = playwright.chromium.launch(
                     executable_path=shutil.which("chromium"), args=["--no-sandbox"]
                 )
-                take(browser, told["address"], owner)
+                take(browser, started["address"], owner)
                 browser.close()
         finally:
             server.terminate()
@@ -54,9 +54,9 @@ def take(browser: Browser, address: str, secret: str) -> None:
         if path.endswith("/ask"):
             page.get_by_label("Privacy level").fill("0.4")
             page.wait_for_timeout(3000)
-        taken = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
-        small = taken.quantize(256, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
-        small.save(FOLDER / f"{name}.png", optimize=True)
+        screenshot = Image.open(io.BytesIO(page.screenshot())).convert("RGB")
+        reduced = screenshot.quantize(256, Image.Quantize.FASTOCTREE, dither=Image.Dither.NONE)
+        reduced.save(FOLDER / f"{name}.png", optimize=True)
 
 
 if __name__ == "__main__":

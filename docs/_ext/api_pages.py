@@ -27,12 +27,12 @@ SHARED = {
     "Constraint": "all that `Constraint` has",
     "ResultBase": "[what every result has](/reference/results.md)",
 }
-"""Classes whose members are described once, and not again with every class made from them."""
+"""Base classes whose members are described once and not repeated for every subclass."""
 SECTIONS = ("Args", "Returns", "Raises", "Yields", "Attributes", "Note", "Example", "Examples")
 
 
 def markdown(docstring: str) -> list[str]:
-    """A docstring as Markdown lines."""
+    """Return a docstring as lines of Markdown."""
     lines: list[str] = []
     for paragraph in re.split(r"\n\s*\n", inspect.cleandoc(docstring)):
         first, _, rest = paragraph.partition("\n")
@@ -47,7 +47,7 @@ def markdown(docstring: str) -> list[str]:
 
 
 def entries(text: str) -> Iterator[str]:
-    """The entries of a section as a list; a deeper line goes on with the entry before it."""
+    """Yield the entries of a section as a Markdown list; indented lines continue an entry."""
     for line in dedent(text).splitlines():
         name, colon, meaning = line.partition(":")
         if line.startswith(" "):
@@ -69,21 +69,24 @@ def linked(page: re.Match[str]) -> str:
 
 
 def signature(value: object) -> str:
-    """The signature with its types; defaults that cannot be read back are left out."""
+    """Return the signature with its types; `...` stands for defaults that are not literals."""
     try:
-        found = inspect.signature(value)  # type: ignore[arg-type]
+        source = inspect.signature(value)  # type: ignore[arg-type]
     except (TypeError, ValueError):
         return ""
-    kept = [p for p in found.parameters.values() if p.name not in ("self", "cls")]
-    shown = [
-        p.replace(annotation=annotated(p.annotation), default=literal(p.default)) for p in kept
+    parameters = [
+        parameter.replace(
+            annotation=annotated(parameter.annotation), default=literal(parameter.default)
+        )
+        for parameter in source.parameters.values()
+        if parameter.name not in ("self", "cls")
     ]
-    returned = found.empty if inspect.isclass(value) else annotated(found.return_annotation)
-    return str(inspect.Signature(shown, return_annotation=returned))
+    returned = source.empty if inspect.isclass(value) else annotated(source.return_annotation)
+    return str(inspect.Signature(parameters, return_annotation=returned))
 
 
 class Verbatim:
-    """Shows itself as a given text."""
+    """A value whose `repr` is a given text."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -99,7 +102,7 @@ def literal(default: object) -> object:
 
 
 def annotated(annotation: object) -> object:
-    """A type as it is written in the source."""
+    """Return a type annotation as it is written in the source."""
     if annotation is inspect.Parameter.empty:
         return annotation
     if isinstance(annotation, str):
@@ -108,14 +111,16 @@ def annotated(annotation: object) -> object:
 
 
 def returned_type(value: object) -> str:
-    """What a property gives, as it is written in the source."""
+    """Return the type of a property as it is written in the source."""
     getter = getattr(value, "fget", None) or getattr(value, "func", None)
-    found = annotated(getattr(getter, "__annotations__", {}).get("return", inspect.Parameter.empty))
-    return repr(found) if isinstance(found, Verbatim) else ""
+    annotation = annotated(
+        getattr(getter, "__annotations__", {}).get("return", inspect.Parameter.empty)
+    )
+    return repr(annotation) if isinstance(annotation, Verbatim) else ""
 
 
 def public_members(value: type | ModuleType) -> dict[str, object]:
-    """What a class or module offers, in the order it is written."""
+    """Return the public members of a class or module in the order of the source."""
     if isinstance(value, ModuleType):
         names = getattr(value, "__all__", None) or [
             name
@@ -149,7 +154,7 @@ def documented_member(member: object) -> bool:
 
 
 def describe(path: str, value: object, depth: int = 0) -> list[str]:
-    """The Markdown of one name and, for a class, of what it offers."""
+    """Return the Markdown of a name and, for a class, of its public members."""
     fence = ":" * (8 - depth)
     if inspect.isclass(value):
         is_error = issubclass(value, Exception)
@@ -181,7 +186,7 @@ def docstring(value: object) -> str:
 
 
 def resolve(path: str) -> object:
-    """The object behind a dotted name such as `quiltwork.queries`."""
+    """Return the object with a dotted name such as `quiltwork.queries`."""
     parts = path.split(".")
     value: Any = importlib.import_module(parts[0])
     for depth, part in enumerate(parts[1:], start=2):
@@ -195,13 +200,13 @@ def resolve(path: str) -> object:
 class Api(SphinxDirective):
     """`api`: one dotted name per line, each with a heading.
 
-    A name that does not exist yet is left out; tests/test_docs_site.py insists that all do.
+    Names that do not exist are left out; tests/test_docs_site.py fails for them.
     """
 
     has_content = True
 
     def run(self) -> list[nodes.Node]:
-        made: list[nodes.Node] = []
+        sections: list[nodes.Node] = []
         for path in filter(None, map(str.strip, self.content)):
             try:
                 value = resolve(path)
@@ -209,13 +214,13 @@ class Api(SphinxDirective):
                 logger.info("%s is not described: %s", path, missing)
                 continue
             if isinstance(value, ModuleType):
-                made += self.parse_text_to_nodes("\n".join(markdown(value.__doc__ or "")))
+                sections += self.parse_text_to_nodes("\n".join(markdown(value.__doc__ or "")))
                 members = public_members(value).items()
-                for name, member in sorted(members, key=lambda one: inspect.isclass(one[1])):
-                    made.append(self.section(f"{path}.{name}", member))
+                for name, member in sorted(members, key=lambda item: inspect.isclass(item[1])):
+                    sections.append(self.section(f"{path}.{name}", member))
             else:
-                made.append(self.section(path, value))
-        return made
+                sections.append(self.section(path, value))
+        return sections
 
     def section(self, path: str, value: object) -> nodes.section:
         name = path.rpartition(".")[2]
@@ -226,7 +231,7 @@ class Api(SphinxDirective):
 
 
 def commands(group: click.Group, prefix: str) -> Iterator[tuple[str, click.Command]]:
-    """Every command below a group, groups included."""
+    """Yield every command below a group, subgroups included."""
     context = click.Context(group, info_name=prefix)
     for name in group.list_commands(context):
         command = group.get_command(context, name)

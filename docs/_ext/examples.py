@@ -1,4 +1,4 @@
-"""Run the examples of a page: what the site shows and what `make test` checks is the same code.
+"""Run the examples of a page; the site and `make test` use the same code.
 
 A page is run top to bottom in one namespace and one empty folder. `python` blocks run as they
 stand, or as doctests if they have prompts; an `output` block is what the blocks since the last
@@ -34,7 +34,7 @@ COLUMNS = "100"
 
 @dataclass(frozen=True)
 class Example:
-    """One block: its language, what follows that, its text and the line on which this starts."""
+    """A fenced block: language, rest of its first line, text, and the line of the text."""
 
     language: str
     rest: str
@@ -43,25 +43,25 @@ class Example:
 
 
 def blocks(page: str) -> list[Example]:
-    """The fenced blocks of a page, in order."""
+    """Return the fenced blocks of a page, in order."""
     return [
         Example(
-            found["language"],
-            found["rest"].strip(),
-            dedent(found["body"]),
-            page.count("\n", 0, found.start("body")) + 1,
+            match["language"],
+            match["rest"].strip(),
+            dedent(match["body"]),
+            page.count("\n", 0, match.start("body")) + 1,
         )
-        for found in FENCE.finditer(page)
+        for match in FENCE.finditer(page)
     ]
 
 
 def examples(page: str) -> list[Example]:
-    """The blocks of a page that can be run, in order."""
+    """Return the runnable blocks of a page, in order."""
     return [block for block in blocks(page) if block.language in RUNNABLE]
 
 
 def pictures(path: Path) -> Iterator[tuple[int, object]]:
-    """Run every block of a page in the current folder; the line and value of each picture."""
+    """Run every block of a page in the current folder; yield the line and value of each picture."""
     namespace: dict[str, object] = {"__name__": "__main__"}
     printed = io.StringIO()
     for block in blocks(path.read_text(encoding="utf-8")):
@@ -81,7 +81,7 @@ def pictures(path: Path) -> Iterator[tuple[int, object]]:
 
 
 def run_page(path: Path) -> int:
-    """Run every example of a page in the current folder; the number of them."""
+    """Run every example of a page in the current folder and return their number."""
     for _ in pictures(path):
         pass
     return len(examples(path.read_text(encoding="utf-8")))
@@ -120,7 +120,7 @@ def run_console(example: Example, path: Path) -> None:
 
 
 def run_command(command: str) -> tuple[int, str]:
-    """Exit code and all that is printed; quiltwork itself runs here, which spares its start."""
+    """Return exit code and output; `quiltwork` runs in this process, which saves its start-up."""
     if command.startswith("quiltwork ") and not re.search(r"[|&;<>$*`~]", command):
         from quiltwork.cli.boundary import run
 
@@ -141,7 +141,7 @@ def run_command(command: str) -> tuple[int, str]:
 
 
 def console_commands(text: str) -> list[tuple[str, str]]:
-    """Commands with what they should print; a line that ends with a backslash goes on."""
+    """Return commands with their expected output; a backslash continues a line."""
     joined = re.sub(r"\\\n> ?|\\\n", "", text)
     parts = re.split(r"^\$ ", joined, flags=re.M)[1:]
     return [(command, expected) for command, _, expected in (p.partition("\n") for p in parts)]

@@ -1,4 +1,4 @@
-"""Write formulae as MathML, which browsers show by themselves: no script, no font to load."""
+"""Render formulae as MathML, which browsers show without scripts or fonts."""
 
 from __future__ import annotations
 

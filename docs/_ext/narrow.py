@@ -1,7 +1,7 @@
-"""Draw a stored chart of lines again for phones: what lies across moves together, letters do not.
+"""Narrow a stored line chart for phones: horizontal positions are scaled, letters keep their size.
 
-Charts of results are drawn in two widths (see `pictures`). A stored one is a file whose numbers are
-gone, but its parts have known places: a legend, then everything else, from the left axis on.
+Charts of results are drawn in two widths (see `pictures`). A stored chart is an SVG file without
+its numbers, but its parts have fixed places: first a legend, then the plot from the left axis on.
 """
 
 from __future__ import annotations
@@ -18,28 +18,28 @@ ET.register_namespace("", SVG)
 
 
 def narrow(svg: str) -> str | None:
-    """The same chart 370 wide; None where it is not one of lines."""
+    """Return the same chart 370 wide, or None if it is not a line chart."""
     drawing = ET.fromstring(svg)  # noqa: S314
-    parts = [one for one in drawing if not one.tag.endswith("style")]
-    labels = [place for place, one in enumerate(parts) if one.get("x") == "0.0"]
-    if not labels or any(one.get("class") == "cell" for one in parts):
+    parts = [part for part in drawing if not part.tag.endswith("style")]
+    labels = [place for place, part in enumerate(parts) if part.get("x") == "0.0"]
+    if not labels or any(part.get("class") == "cell" for part in parts):
         return None
     legend, rest = parts[: labels[0]], parts[labels[0] :]
-    rows_before = 1 + max((int(float(one.get("y", 0)) // ROW) for one in legend), default=0)
+    rows_before = 1 + max((int(float(part.get("y", 0)) // ROW) for part in legend), default=0)
     lower = ROW * (wrap(legend) - rows_before)
-    for one in rest:
+    for part in rest:
         for name in ("x", "x1", "x2", "cx"):
-            if name in one.attrib:
-                one.set(name, f"{across(float(one.get(name, 0))):.1f}")
+            if name in part.attrib:
+                part.set(name, f"{across(float(part.get(name, 0))):.1f}")
         for name in ("y", "y1", "y2", "cy"):
-            if name in one.attrib:
-                one.set(name, f"{float(one.get(name, 0)) + lower:.1f}")
-        if "points" in one.attrib:
-            pairs = (pair.split(",") for pair in one.get("points", "").split())
+            if name in part.attrib:
+                part.set(name, f"{float(part.get(name, 0)) + lower:.1f}")
+        if "points" in part.attrib:
+            pairs = (pair.split(",") for pair in part.get("points", "").split())
             moved = (f"{across(float(x)):.1f},{float(y) + lower:.1f}" for x, y in pairs)
-            one.set("points", " ".join(moved))
-    for one in crowded(rest):
-        drawing.remove(one)
+            part.set("points", " ".join(moved))
+    for part in crowded(rest):
+        drawing.remove(part)
     height = float(drawing.get("viewBox", "").split()[3]) + lower
     drawing.set("viewBox", f"0 0 {NARROW:.0f} {height:.0f}")
     return ET.tostring(drawing, encoding="unicode")
@@ -50,7 +50,7 @@ def across(x: float) -> float:
 
 
 def wrap(legend: list[ET.Element]) -> int:
-    """Place marks and their names in rows that fit; how many rows there are."""
+    """Wrap the marks and names of a legend into rows that fit; return the number of rows."""
     x, row = 0.0, 0
     for mark, name in zip(legend[::2], legend[1::2], strict=True):
         needed = 30 + LETTER * len(name.text or "") + 12
@@ -69,14 +69,14 @@ def wrap(legend: list[ET.Element]) -> int:
 
 
 def crowded(parts: list[ET.Element]) -> list[ET.Element]:
-    """Numbers of the x axis that would touch the one before."""
-    found, end = [], 0.0
-    for one in parts:
-        if one.get("text-anchor") == "middle":
-            half = LETTER * len(one.text or "") / 2
-            x = float(one.get("x", 0))
+    """Return the numbers of the x axis that would overlap the number before them."""
+    overlapping, end = [], 0.0
+    for part in parts:
+        if part.get("text-anchor") == "middle":
+            half = LETTER * len(part.text or "") / 2
+            x = float(part.get("x", 0))
             if x - half < end:
-                found.append(one)
+                overlapping.append(part)
             else:
                 end = x + half + 4
-    return found
+    return overlapping

@@ -1,7 +1,7 @@
 """The directive `notebook`: a link to the page as a Jupyter notebook, made from its Markdown.
 
-Code is taken over without prompts; what it printed, pictures and links within the site are left
-out, since a notebook prints and draws by itself.
+Code is copied without prompts. Printed output, pictures and links within the site are left out,
+since a notebook prints and draws by itself.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
 
 
 def code_of(text: str) -> str:
-    """The statements of a block; of a doctest those behind its prompts."""
+    """Return the statements of a block without doctest prompts and output."""
     statements = doctest.DocTestParser().get_examples(text)
     return (
         "".join(example.source for example in statements).rstrip() if statements else text.rstrip()
@@ -35,18 +35,18 @@ def _kept(block: re.Match[str]) -> str:
 
 
 def notebook(page: str) -> str:
-    """A page as the text of a notebook."""
-    kept = FENCE.sub(_kept, page)
-    plain = re.sub(r"\[([^\]]+)\]\((?!https?:)[^)]*\)", r"\1", kept)
-    made = jupytext.reads(re.sub(r"\n+\0\n+", "\n\n", plain), fmt="md")
-    made.metadata["kernelspec"] = KERNEL
-    for place, cell in enumerate(made.cells):
-        cell["id"] = f"cell-{place + 1}"
-    return str(jupytext.writes(made, fmt="ipynb"))
+    """Return a page as the text of a Jupyter notebook."""
+    markdown = FENCE.sub(_kept, page)
+    plain = re.sub(r"\[([^\]]+)\]\((?!https?:)[^)]*\)", r"\1", markdown)
+    notebook_file = jupytext.reads(re.sub(r"\n+\0\n+", "\n\n", plain), fmt="md")
+    notebook_file.metadata["kernelspec"] = KERNEL
+    for index, cell in enumerate(notebook_file.cells):
+        cell["id"] = f"cell-{index + 1}"
+    return str(jupytext.writes(notebook_file, fmt="ipynb"))
 
 
 class Notebook(SphinxDirective):
-    """`notebook`: write it beside the page, and link to it."""
+    """`notebook`: write the page as a notebook beside it, and link to it."""
 
     def run(self) -> list[nodes.Node]:
         name = f"{Path(self.env.docname).name}.ipynb"

@@ -1,8 +1,8 @@
-"""The directive `picture`: a chart that the page's own code has made up to there.
+"""The directive `picture`: a chart of a value that the page's own code has computed.
 
-A page with pictures is run when the site is built, with everything that it prints compared, so
-nothing on it can be out of date. A chart is drawn twice, wide and for phones, and takes the
-colours of the site, light or dark.
+A page with pictures is run when the site is built, and its output is compared, so nothing on it can
+be out of date. A chart is drawn twice, wide and for phones, in the colours of the site, light or
+dark.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ STYLE = "charts.css"
 
 
 def chart_of(value: Any) -> Chart:
-    """The chart that `plot()` would draw of a result, or a chart as it is."""
+    """Return the chart that `plot()` draws of a result; charts are returned as they are."""
     return value.chart() if hasattr(value, "chart") else value
 
 
 def figure(value: Any) -> str:
-    """A chart with its title and description, in two widths of which a page shows one."""
+    """Return a chart with title and description as HTML, in two widths; CSS shows one of them."""
     if type(value).__module__.startswith("matplotlib."):
         return "".join(
             f"<figure class='drawn {name}'>{by_matplotlib(value, *size)}</figure>"
@@ -53,7 +53,7 @@ def figure(value: Any) -> str:
 
 
 def by_matplotlib(figure: Any, width: float, height: float) -> str:
-    """A figure in inches, in the colours of the page; titles are broken where they do not fit."""
+    """Return a matplotlib figure as SVG in the colours of the page, with long titles wrapped."""
     import matplotlib as mpl
 
     figure.set_size_inches(width, height)
@@ -68,21 +68,21 @@ def by_matplotlib(figure: Any, width: float, height: float) -> str:
     about = escape("; ".join(axes.get_title(loc="left") for axes in figure.axes), quote=True)
     begin = f'<svg class="qw plotted" role="img" aria-label="{about}" '
     svg = svg[svg.index("<svg") :].replace("<svg ", begin, 1)
-    own = rf"\g<1>w{width * 10:.0f}-"  # both widths are on one page: no name may come twice
-    svg = re.sub(r'(id="|href="#|url\(#)', own, svg)
+    prefixed = rf"\g<1>w{width * 10:.0f}-"  # both widths are on one page, so ids must differ
+    svg = re.sub(r'(id="|href="#|url\(#)', prefixed, svg)
     return svg.replace("stroke: #000000", "stroke: var(--muted)").replace("#23667a", "var(--c1)")
 
 
 def drawn(path: Path) -> dict[int, str]:
-    """Run a page in an empty folder: its pictures by the line on which they stand."""
-    here = Path.cwd()
+    """Run a page in an empty folder and return its pictures by line number."""
+    folder_before = Path.cwd()
     with tempfile.TemporaryDirectory() as folder, warnings.catch_warnings():
         warnings.simplefilter("error")
         os.chdir(folder)
         try:
             return {line: figure(value) for line, value in pictures(path)}
         finally:
-            os.chdir(here)
+            os.chdir(folder_before)
 
 
 class Picture(SphinxDirective):
@@ -93,14 +93,14 @@ class Picture(SphinxDirective):
 
     def run(self) -> list[nodes.Node]:
         path = Path(self.env.doc2path(self.env.docname))
-        made = self.env.temp_data.setdefault("pictures", {})
-        if not made:
-            made.update(drawn(path))
-        return [nodes.raw("", made[self.lineno + 1], format="html")]
+        drawings = self.env.temp_data.setdefault("pictures", {})
+        if not drawings:
+            drawings.update(drawn(path))
+        return [nodes.raw("", drawings[self.lineno + 1], format="html")]
 
 
 class Inline(SphinxPostTransform):
-    """Put stored charts into the page itself: as images they could not take its colours."""
+    """Inline stored charts: as images they could not take the colours of the page."""
 
     default_priority = 5  # before images are gathered
     formats = ("html",)
@@ -115,7 +115,7 @@ class Inline(SphinxPostTransform):
 
 
 def stored(svg: str) -> str:
-    """A stored chart in two widths; one that cannot be made narrow is moved sideways."""
+    """Return a stored chart in two widths, or scrollable if it cannot be narrowed."""
     small = narrow(svg)
     if small is None:
         return f"<span class='stored' tabindex='0'>{svg}</span>"
@@ -124,7 +124,7 @@ def stored(svg: str) -> str:
 
 
 def write_style(app: Sphinx, error: Exception | None) -> None:
-    """Write the colours of charts: those of the theme that the reader chose, or the system's."""
+    """Write the chart colours for the reader's theme, or the system's if none was chosen."""
     dark = f"body[data-theme=dark] .qw{{{DARK}}}"
     system = f"body:not([data-theme=light]) .qw{{{DARK}}}"
     style = (

@@ -1,4 +1,4 @@
-"""Words that readers search for, and the section that answers them: it comes first."""
+"""Search words: the page or section that the site's search ranks first for each of them."""
 
 from __future__ import annotations
 
@@ -13,22 +13,35 @@ from sphinx.transforms import SphinxTransform
 WORDS = {
     "concepts/adding-up#what-can-be-undone": "undo, delete, mistake, withdraw, refund, retire",
     "concepts/adding-up": "composition, budget",
-    "concepts/epsilon": "epsilon, odds, meaning",
+    "concepts/epsilon": "epsilon, odds, meaning, privacy loss",
     "concepts/for-managers": "manager, boss, gdpr, legal",
+    "concepts/limits": "limitations",
+    "for-sceptics": "proof, Coq, machine-checked, trust",
+    "glossary": "canonical, canonical value, definition",
+    "how-to/any-dp-mechanism": "OpenDP, diffprivlib, Tumult Analytics, Laplace",
+    "how-to/audit": "leakage",
+    "how-to/backup": "backup, restore",
     "how-to/calibrate#a-stretch-of-time": "episode",
+    "how-to/choose-a-belief": "prior, correlation, Markov chain",
     "how-to/counts#households": "household, family",
+    "how-to/gaussian-noise": "Gaussian, delta, zCDP",
     "how-to/holdout": "overfitting",
     "how-to/leaderboard": "benchmark, leaderboard, agent",
     "how-to/plan-a-year#every-week-from-the-command-line": "weekly, every week, cron",
     "how-to/read-a-series#time-zones-and-windows": "timezone, time zone, daylight saving",
     "how-to/release-a-histogram#a-map": "map, heatmap, gps, location, places, trajectory",
+    "how-to/risk": "re-identification, linkage attack",
+    "how-to/tables": "k-anonymity, l-diversity, t-closeness, collusion",
     "reference/errors": "error, exception, refused, traceback",
+    "reference/service": "idempotency, idempotency key, retry, rate limit, concurrency limit",
+    "theory/ledger": "snapshot",
+    "theory/query-sensitivity": "sensitivity",
     "tutorials/four-hospitals": "hospital, clinic",
 }
 
 
 class SearchWords(SphinxTransform):
-    """Put words into the index as its main entries, which the search ranks above all else."""
+    """Add search words as main entries of the index, which the search ranks highest."""
 
     default_priority = 800  # before domains gather the index
 
@@ -42,7 +55,11 @@ class SearchWords(SphinxTransform):
                 section.insert(1, addnodes.index(entries=entries))
 
     def section(self, anchor: str) -> nodes.section:
-        """The section of this name, or the page itself."""
+        """Return the section with this anchor, or the page if there is no anchor.
+
+        Raises:
+            ExtensionError: if a heading was renamed; then change its anchor in `WORDS`.
+        """
         for section in self.document.findall(nodes.section):
             if not anchor or anchor in section["ids"]:
                 return section
