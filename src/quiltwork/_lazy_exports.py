@@ -1,7 +1,7 @@
-"""Rooms that import what they offer on first use, so that a command pays for what it needs.
+"""Lazy imports: a room loads what it exports on first use, so that commands pay for what they need.
 
-The stub `__init__.pyi` beside a room's `__init__.py` is the one list of what it offers: type
-checkers and editors read it, and so does `lazy_exports`.
+The stub `__init__.pyi` beside a room's `__init__.py` is the one list of its exports: type checkers
+and editors read it, and so does `lazy_exports`.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from typing import Any
 def lazy_exports(
     room: str, file: str
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """`__getattr__`, `__dir__` and `__all__` of a room, from its stub's relative imports.
+    """Return `__getattr__`, `__dir__` and `__all__` of a room, from the imports in its stub.
 
-    Folders and modules of the room are attributes, but not among the names of a star import.
+    Folders and modules of the room are attributes, but are not part of a star import.
     """
     with open(f"{file.removesuffix('c')}i", "rb") as stub:
         tree = ast.parse(stub.read())
-    homes: dict[str, str | None] = {
+    modules: dict[str, str | None] = {
         alias.name: node.module
         for node in tree.body
         if isinstance(node, ast.ImportFrom) and node.level
@@ -30,14 +30,15 @@ def lazy_exports(
     }
 
     def get(name: str) -> Any:
-        if name not in homes:
+        if name not in modules:
             raise AttributeError(f"module {room!r} has no attribute {name!r}")
-        home = importlib.import_module(room if homes[name] is None else f"{room}.{homes[name]}")
-        if name not in vars(home) and (homes[name] is None or not hasattr(home, name)):
-            importlib.import_module(f"{home.__name__}.{name}")  # then it is an attribute
-        value = getattr(home, name)
-        setattr(sys.modules[room], name, value)
+        path = room if modules[name] is None else f"{room}.{modules[name]}"
+        module = importlib.import_module(path)
+        if name not in vars(module) and (modules[name] is None or not hasattr(module, name)):
+            importlib.import_module(f"{module.__name__}.{name}")  # which makes it an attribute
+        value = getattr(module, name)
+        setattr(sys.modules[room], name, value)  # the next access does not come here
         return value
 
-    names = sorted(name for name, home in homes.items() if home is not None)
-    return get, lambda: sorted(homes), names
+    names = sorted(name for name, module in modules.items() if module is not None)
+    return get, lambda: sorted(modules), names

@@ -1,4 +1,4 @@
-"""Arguments that are no numbers, read in one place: what is of another kind gets a sentence."""
+"""Parsers of arguments that are not numbers. Wrong types raise InvalidInputError."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Kind = TypeVar("Kind")
 
 
 def flag(value: object, name: str) -> bool:
-    """Read True or False, NumPy's too; a number or an array is neither.
+    """Return True or False, also from NumPy; a number or an array is refused.
 
     >>> flag(1, "exact")
     Traceback (most recent call last):
@@ -26,7 +26,7 @@ def flag(value: object, name: str) -> bool:
 
 
 def choice(value: object, allowed: Sequence[str], name: str) -> str:
-    """Read one of a few words.
+    """Return one of a few allowed words.
 
     >>> choice("mean", ("mean", "last"), "rule")
     'mean'
@@ -38,7 +38,7 @@ def choice(value: object, allowed: Sequence[str], name: str) -> str:
 
 
 def instance(value: object, kind: type[Kind], name: str) -> Kind:
-    """Read an object of one of our classes.
+    """Return an object of the given class.
 
     >>> instance("x", int, "the number")
     Traceback (most recent call last):
@@ -52,10 +52,10 @@ def instance(value: object, kind: type[Kind], name: str) -> Kind:
 
 
 def listed(values: Any, name: str) -> list[Any]:
-    """Read a list, tuple, array or anything else that goes through its parts, once.
+    """Return the items of a list, tuple, array or other iterable.
 
     Raises:
-        InvalidInputError: for text, a mapping, and what has no parts.
+        InvalidInputError: for text, a mapping, and anything that is not iterable.
     """
     if not isinstance(values, (str, bytes, Mapping)) and isinstance(values, Iterable):
         try:
@@ -66,10 +66,10 @@ def listed(values: Any, name: str) -> list[Any]:
 
 
 def mapping_by_column(value: Any, name: str) -> dict[str, Any]:
-    """Read declarations by column; none for None.
+    """Return declarations by column as a dict; empty for None.
 
     Raises:
-        InvalidInputError: if it is no dict.
+        InvalidInputError: for anything but a dict.
     """
     if value is None or isinstance(value, Mapping):
         return dict(value or {})
@@ -79,7 +79,7 @@ def mapping_by_column(value: Any, name: str) -> dict[str, Any]:
 
 
 def hashable(value: object) -> bool:
-    """Tell whether a value can be a label or a key: a list, or a tuple that holds one, cannot."""
+    """Return whether a value can be a label or a key; a list, or a tuple with one, cannot."""
     try:
         hash(value)
     except TypeError:

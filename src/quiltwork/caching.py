@@ -1,9 +1,9 @@
-"""What is computed once: properties, and what functions find for an object.
+"""Caches: properties that are computed once, and results that live as long as an argument.
 
-`cached_property` is as it is from Python 3.12 on, without a lock that all instances share. Up to
-3.11 one thread at a time computes a property, of whichever instance, so that threads which price
-different debits wait for each other, and a fork in between leaves the lock held for ever. Without
-it two threads may compute the same value of one instance twice, which does no harm.
+`cached_property` is that of Python 3.12, which has no lock shared by all instances. Up to Python
+3.11 the lock lets one thread at a time compute a property, of whichever instance: threads that
+price different debits wait for each other, and a fork in between leaves the lock held for ever.
+Without it two threads may compute the same value twice, which is harmless.
 """
 
 from __future__ import annotations
@@ -20,35 +20,38 @@ if TYPE_CHECKING or sys.version_info >= (3, 12):
     from functools import cached_property
 else:
 
-    class cached_property:  # noqa: N801  (the name it stands for)
-        """Compute a property when it is asked for first, and keep it in the instance."""
+    class cached_property:  # noqa: N801  (the name of the standard library)
+        """A property that is computed on first access and then stored in the instance."""
 
         def __init__(self, function: Any) -> None:
-            """Take the place of a method."""
+            """Wrap a method."""
             self.function = function
             self.name = function.__name__
             self.__doc__ = function.__doc__
 
         def __get__(self, instance: Any, owner: Any = None) -> Any:
-            """Compute and keep; later the instance's own attribute is found before this."""
+            """Compute and store the value; later accesses find the instance's own attribute."""
             if instance is None:
                 return self
-            found = instance.__dict__[self.name] = self.function(instance)
-            return found
+            value = instance.__dict__[self.name] = self.function(instance)
+            return value
 
 
 def cached_by_owner(function: Function) -> Function:
-    """Keep what a function finds as long as its first argument lives, for all others it had."""
-    known: WeakKeyDictionary[Any, dict[tuple[Any, ...], Any]] = WeakKeyDictionary()
+    """Cache a function's results by its arguments, as long as the first argument lives.
+
+    Cost: a dictionary lookup for each call; the results of an owner are freed with it.
+    """
+    caches: WeakKeyDictionary[Any, dict[tuple[Any, ...], Any]] = WeakKeyDictionary()
 
     @wraps(function)
-    def kept(first: Any, *others: Any) -> Any:
-        found = known.setdefault(first, {})
-        if others not in found:
-            found[others] = function(first, *others)
-        return found[others]
+    def cached(owner: Any, *arguments: Any) -> Any:
+        results = caches.setdefault(owner, {})
+        if arguments not in results:
+            results[arguments] = function(owner, *arguments)
+        return results[arguments]
 
-    return kept  # type: ignore[return-value]
+    return cached  # type: ignore[return-value]
 
 
 __all__ = ["cached_by_owner", "cached_property"]

@@ -1,8 +1,8 @@
-"""CSV files as rows of text: how they are written, and their troubles told in sentences.
+"""CSV files as rows of text: detecting their dialect, reading and writing rows, parse errors.
 
-The standard library reads them here; `series.reading` lets Arrow do it where that is installed, and
-comes back to these rows to say what is wrong. How a file is written is found in its first line, and
-in its first rows where these may be looked at (`detect_dialect`), unless the caller says it.
+The standard library reads them here; `series.reading` uses Arrow where that is installed, and falls
+back to these rows for readable messages. The dialect is detected from the header, and from the
+first rows where these may have a say (`detect_dialect`), unless the caller gives it.
 """
 
 from __future__ import annotations
@@ -30,29 +30,30 @@ from quiltwork.wording import argument
 Result = TypeVar("Result")
 
 WHOLE = r"^(0|-?[1-9][0-9]*)$"
-"""A whole number in its usual spelling: `02410` and `+5` are rather codes."""
+"""A whole number in its usual spelling; `02410` and `+5` are probably codes."""
 DECIMAL = (
     r"^(0|-?[1-9][0-9]*)$"
     r"|^-?((0|[1-9][0-9]*)\.[0-9]*|\.[0-9]+)$"
     r"|^-?(0|[1-9][0-9]*)(\.[0-9]*[eE][+-]?|[eE][+-])[0-9]+$"
 )
-"""A number likewise; an exponent has a sign, or comes after a point, as `12E4` may be a code."""
+"""A number in its usual spelling; `12E4` may be a code, so an exponent needs a sign or a point."""
 
 NO_VALUE = frozenset({"", "nan"})
 MISSING_WORDS = frozenset({"", "na", "n/a", "nan", "null", "none", "?"})
-"""The usual words for a missing value, in small letters."""
+"""The usual words for a missing value, in lower case."""
 
-_AT_ONCE = 4096
+_BATCH = 4096
 _BUFFER = 1 << 17
 _SAMPLE = 1 << 16
-_DELIMITERS = "\t;|,"  # in this order where a header has as many of each
+_DELIMITERS = "\t;|,"  # the first one wins where a header has equally many
 _BOMS = (
     (codecs.BOM_UTF8, "utf-8"),
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
-_BY_LETTER = "utf-8-or-cp1252"
-"""Reads as Windows does what is no UTF-8, so that one row has no say in how others are read."""
+_UTF8_OR_CP1252 = "utf-8-or-cp1252"
+"""A codec that decodes bytes that are not UTF-8 as cp1252, each on its own: one row does not change
+how others are read."""
 _WORKBOOKS = (b"PK\x03\x04", b"\xd0\xcf\x11\xe0")
 _EMPTY_LINES = re.compile(rb"(?:\xef\xbb\xbf)?(?:\r?\n)+")
 _SEPARATOR = re.compile(rb"(?:\xef\xbb\xbf)?sep=([^\r\n\"])\r?\n", re.IGNORECASE)
@@ -60,32 +61,32 @@ _COMMA_NUMBER = re.compile(r"[+-]?\d+,\d+")
 _POINT_NUMBER = re.compile(r"[+-]?\d+\.\d+")
 
 
-def _as_windows_does(error: UnicodeError) -> tuple[str, int]:
-    assert isinstance(error, UnicodeDecodeError)  # noqa: S101  (a reader asks)
-    some = error.object[error.start : error.end]
-    return some.decode("cp1252" if some.decode("cp1252", "ignore") else "latin-1"), error.end
+def _decode_as_cp1252(error: UnicodeError) -> tuple[str, int]:
+    assert isinstance(error, UnicodeDecodeError)  # noqa: S101  (only decoders call this)
+    data = error.object[error.start : error.end]
+    return data.decode("cp1252" if data.decode("cp1252", "ignore") else "latin-1"), error.end
 
 
-class _LetterByLetter(codecs.getincrementaldecoder("utf-8-sig")):  # type: ignore[misc]
+class _MixedDecoder(codecs.getincrementaldecoder("utf-8-sig")):  # type: ignore[misc]
     def __init__(self, errors: str = "strict") -> None:
-        super().__init__(_BY_LETTER)
+        super().__init__(_UTF8_OR_CP1252)
 
 
-def _found_codec(name: str) -> codecs.CodecInfo | None:
-    if name.replace("_", "-") != _BY_LETTER:
+def _find_codec(name: str) -> codecs.CodecInfo | None:
+    if name.replace("_", "-") != _UTF8_OR_CP1252:
         return None
     plain = codecs.lookup("utf-8")
     return codecs.CodecInfo(
         plain.encode,
-        lambda text, errors="strict": (_LetterByLetter().decode(text, True), len(text)),
+        lambda text, errors="strict": (_MixedDecoder().decode(text, True), len(text)),
         incrementalencoder=plain.incrementalencoder,
-        incrementaldecoder=_LetterByLetter,
-        name=_BY_LETTER,
+        incrementaldecoder=_MixedDecoder,
+        name=_UTF8_OR_CP1252,
     )
 
 
-codecs.register_error(_BY_LETTER, _as_windows_does)
-codecs.register(_found_codec)
+codecs.register_error(_UTF8_OR_CP1252, _decode_as_cp1252)
+codecs.register(_find_codec)
 
 
 @dataclass(frozen=True)
@@ -93,12 +94,12 @@ class Dialect:
     """How a CSV file is written.
 
     Attributes:
-        delimiter: what stands between two cells.
+        delimiter: the character between two cells.
         decimal: the decimal point of numbers.
         encoding: of the text; a byte order mark is left out.
-        na_values: words for a missing value, beside `MISSING_WORDS`; beside empty cells and NaN
-            where they must be `declared`.
-        date_format: how times are written, as in `strptime`; None is ISO 8601 or whole numbers.
+        na_values: further words for a missing value, beside `MISSING_WORDS`.
+        date_format: the format of times, as in `strptime`; None is ISO 8601 or whole numbers.
+        declared: whether only empty cells, NaN and `na_values` are missing.
     """
 
     delimiter: str = ","
@@ -110,7 +111,7 @@ class Dialect:
 
     @property
     def words(self) -> str:
-        """What is not as in a plain file: comma, decimal point, UTF-8, ISO 8601; else nothing."""
+        """How it differs from a plain file: comma, decimal point, UTF-8, ISO 8601; else empty."""
         parts = []
         if self.delimiter != ",":
             parts.append(
@@ -118,8 +119,8 @@ class Dialect:
             )
         if self.decimal == ",":
             parts.append("decimal comma")
-        if self.encoding == _BY_LETTER:
-            parts.append("encoding cp1252 where letters are no UTF-8")
+        if self.encoding == _UTF8_OR_CP1252:
+            parts.append("encoding cp1252 where letters are not UTF-8")
         elif self.encoding != "utf-8":
             parts.append(f"encoding {self.encoding}")
         if self.na_values:
@@ -129,22 +130,31 @@ class Dialect:
         return ", ".join(parts)
 
     def is_missing(self, text: str) -> bool:
-        """Whether a cell stands for a missing value."""
+        """Return whether a cell stands for a missing value."""
         cell = text.strip()
         return cell.lower() in self.missing_words or cell in self.na_values
 
     @property
     def missing_words(self) -> frozenset[str]:
-        """The words, in small letters, that stand for a missing value in any file."""
+        """The words, in lower case, that always stand for a missing value."""
         return NO_VALUE if self.declared else MISSING_WORDS
 
 
 @dataclass(frozen=True)
 class DialectOptions:
-    """What a caller says about how a file is written; None is to be found.
+    """The parts of a dialect that the caller gives; None is detected.
+
+    Attributes:
+        delimiter: as in `Dialect`; also "tab", "semicolon" and "comma".
+        decimal: as in `Dialect`.
+        encoding: as in `Dialect`.
+        na_values: as in `Dialect`.
+        date_format: as in `Dialect`.
+        by_rows: whether the first rows may be used for detection, not only the header.
+        declared: as in `Dialect`.
 
     Raises:
-        InvalidInputError: for what no file has.
+        InvalidInputError: for values that no file has.
     """
 
     delimiter: str | None = None
@@ -178,58 +188,61 @@ class DialectOptions:
             ) from None
 
 
-def detect_dialect(sample: bytes, given: DialectOptions | None = None) -> Dialect:
-    """Return how a file is written that begins with these bytes.
+def detect_dialect(sample: bytes, options: DialectOptions | None = None) -> Dialect:
+    """Detect the dialect of a file from its first bytes.
 
-    The delimiter is found in the first line, which is public, and the decimal point in the rows
-    after it, unless `given.by_rows` is off: then a file with semicolons has decimal commas,
-    whatever its rows hold. Letters of UTF-8 files that are none are read as in cp1252, each on its
-    own, be they found here or later.
+    The delimiter is that of the header, which is public, and the decimal point that of the rows
+    after it, unless `options.by_rows` is off: then a file with semicolons has decimal commas,
+    whatever its rows hold. Bytes that are not UTF-8 are decoded as cp1252, each on its own.
 
     >>> detect_dialect(b"time;kw\\n1;0,5\\n").words
     'delimiter ;, decimal comma'
     """
-    given = given or DialectOptions()
-    encoding = given.encoding or next((n for b, n in _BOMS if sample.startswith(b)), None)
-    encoding = encoding or _guessed_encoding(sample, by_rows=given.by_rows)
+    options = options or DialectOptions()
+    encoding = options.encoding or next((n for b, n in _BOMS if sample.startswith(b)), None)
+    encoding = encoding or _detect_encoding(sample, by_rows=options.by_rows)
     lines = sample.decode(encoding, "replace").lstrip("\ufeff").splitlines()[:200]
     header = lines[0] if lines else ""
     bare = re.sub(r'"[^"]*"', "", header)
     most = max(_DELIMITERS, key=bare.count)
-    delimiter = given.delimiter or (most if most in bare else ",")
+    delimiter = options.delimiter or (most if most in bare else ",")
     cells = [cell.strip() for row in csv.reader(lines[1:-1], delimiter=delimiter) for cell in row]
     decimal = "," if delimiter == ";" else "."
-    if given.by_rows and delimiter == ";":
+    if options.by_rows and delimiter == ";":
         points = any(map(_POINT_NUMBER.fullmatch, cells))
         decimal = "." if points and not any(map(_COMMA_NUMBER.fullmatch, cells)) else ","
-    words = frozenset(word.strip() for word in given.na_values)
-    mark = given.decimal or decimal
-    return Dialect(delimiter, mark, encoding, words, given.date_format, given.declared)
+    words = frozenset(word.strip() for word in options.na_values)
+    mark = options.decimal or decimal
+    return Dialect(delimiter, mark, encoding, words, options.date_format, options.declared)
 
 
-def _guessed_encoding(sample: bytes, *, by_rows: bool) -> str:
-    if b"\0" in sample[:2]:  # UTF-16 without a mark, as it begins with a letter of ASCII
+def _detect_encoding(sample: bytes, *, by_rows: bool) -> str:
+    if b"\0" in sample[:2]:  # UTF-16 without a byte order mark, beginning with an ASCII letter
         return "utf-16-be" if sample[:1] == b"\0" else "utf-16-le"
-    looked = sample if by_rows else sample.partition(b"\n")[0]
+    inspected = sample if by_rows else sample.partition(b"\n")[0]
     try:
-        codecs.getincrementaldecoder("utf-8")().decode(looked)
+        codecs.getincrementaldecoder("utf-8")().decode(inspected)
     except UnicodeDecodeError:
-        return _BY_LETTER
+        return _UTF8_OR_CP1252
     return "utf-8"
 
 
 class CsvSource:
-    """A file, or standard input (`-`), that can be read from its beginning as often as needed.
+    """A CSV file, or standard input (`-`), that can be read from its beginning repeatedly.
 
-    `.gz` is decompressed within limits (`files.Unpacked`). A pipe is kept in memory. `parts` are
-    the files, with their numbers of rows, that were joined to one (`joined`), `skipped` the bytes
-    before the header.
+    `.gz` is decompressed within limits (`files.Unpacked`). A pipe is kept in memory.
+
+    Attributes:
+        path: the file.
+        parts: the files that were joined to one (`joined`), with their numbers of rows.
+        skipped: the number of bytes before the header.
+        dialect: how the file is written.
     """
 
     def __init__(
-        self, path: str, given: DialectOptions | None = None, whole: bytes | None = None
+        self, path: str, options: DialectOptions | None = None, whole: bytes | None = None
     ) -> None:
-        """Find out how the file at `path`, or what it holds in `whole`, is written.
+        """Detect the dialect of the file at `path`, whose content is `whole` if that is known.
 
         Raises:
             InvalidInputError: if it cannot be read.
@@ -238,7 +251,7 @@ class CsvSource:
         self.parts: Sequence[tuple[str, int]] = ()
         self.skipped = 0
         self._whole = whole
-        self._told_encoding = given is not None and given.encoding is not None
+        self._has_encoding = options is not None and options.encoding is not None
         if path != "-" and whole is None:
             files.refuse_device(path)
         with _ReadErrors(path):
@@ -255,34 +268,35 @@ class CsvSource:
                 sample = stream.read(_SAMPLE)
         if sample.startswith(_WORKBOOKS):
             raise InvalidInputError(f"{path!r} is an Excel workbook; save it as CSV first.")
-        given = given or DialectOptions()
+        options = options or DialectOptions()
         if empty := _EMPTY_LINES.match(sample):
             self.skipped = empty.end()
-        if said := _SEPARATOR.match(sample, self.skipped):  # as Excel writes it before the header
-            self.skipped = said.end()
-            given = replace(given, delimiter=given.delimiter or said[1].decode("latin-1"))
-        self.dialect = detect_dialect(sample[self.skipped :], given)
-        found = self.dialect.encoding
-        letters = sample.decode(found) if given.by_rows and found == _BY_LETTER else ""
-        if re.search("[\x80-\x9f]", letters):  # bytes that cp1252 has no letters for
+        if separator := _SEPARATOR.match(sample, self.skipped):  # as Excel writes above the header
+            self.skipped = separator.end()
+            mark = options.delimiter or separator[1].decode("latin-1")
+            options = replace(options, delimiter=mark)
+        self.dialect = detect_dialect(sample[self.skipped :], options)
+        encoding = self.dialect.encoding
+        letters = sample.decode(encoding) if options.by_rows and encoding == _UTF8_OR_CP1252 else ""
+        if re.search("[\x80-\x9f]", letters):  # bytes for which cp1252 has no letters
             raise InvalidInputError(
                 f"{path!r} is neither UTF-8 nor Windows' text (cp1252); say its encoding, for "
                 f"example {argument('encoding', 'shift_jis')}."
             )
 
     def fall_back_to_cp1252(self) -> bool:
-        """Whether a file that begins as UTF-8 has other letters later, which is said from now."""
-        if self._told_encoding or self.dialect.encoding != "utf-8":
+        """Switch to the mixed codec if a file that begins as UTF-8 is not UTF-8 throughout."""
+        if self._has_encoding or self.dialect.encoding != "utf-8":
             return False
         with self.stream() as stream, suppress(UnicodeDecodeError):
             for _ in codecs.iterdecode(iter(lambda: stream.read(_BUFFER), b""), "utf-8"):
                 pass
             return False
-        self.dialect = replace(self.dialect, encoding=_BY_LETTER)
+        self.dialect = replace(self.dialect, encoding=_UTF8_OR_CP1252)
         return True
 
     def stream(self) -> BinaryIO:
-        """Open the bytes, unpacked."""
+        """Open the bytes, decompressed."""
         stream: BinaryIO
         if self._whole is not None:
             stream = io.BytesIO(self._whole)
@@ -290,24 +304,24 @@ class CsvSource:
             packed = gzip.open(self.path)  # noqa: SIM115  (closed by the stream around it)
             stream = io.BufferedReader(files.Unpacked(packed, self.path), _BUFFER)
         else:
-            stream = open(self.path, "rb")  # noqa: SIM115  (closed by who asks)
+            stream = open(self.path, "rb")  # noqa: SIM115  (closed by the caller)
         stream.read(self.skipped)
         return stream
 
     def rows(self, read: Callable[[Iterator[list[str]]], Result]) -> Result:
-        """Call `read` with the rows, the header among them.
+        """Call `read` with the rows, the header first, and return its result.
 
         Raises:
-            InvalidInputError: if the file cannot be read, is not CSV in its encoding or not a whole
+            InvalidInputError: if the file cannot be read, is not CSV in its encoding, is a damaged
                 gzip file, or unpacks to too much.
         """
         codec = self.dialect.encoding
         if codec == "utf-8":
-            codec = "utf-8-sig" if self._told_encoding else _BY_LETTER
+            codec = "utf-8-sig" if self._has_encoding else _UTF8_OR_CP1252
         with _ReadErrors(self.path), io.TextIOWrapper(self.stream(), codec, newline="") as file:
             reader = csv.reader(file, strict=True, delimiter=self.dialect.delimiter)
             try:
-                with suppress(UnicodeError):  # which would carry the bytes of the file
+                with suppress(UnicodeError):  # its message would show bytes of the file
                     return read(reader)
             except csv.Error as error:
                 raise InvalidInputError(
@@ -320,10 +334,10 @@ class CsvSource:
         )
 
 
-def joined(paths: Sequence[str], given: DialectOptions) -> CsvSource | None:
-    """Return plain small files of one header as one; None if they are others.
+def joined(paths: Sequence[str], options: DialectOptions) -> CsvSource | None:
+    """Join small plain files with the same header to one source; None if they are not plain.
 
-    One line is one row in them: nothing is quoted, no line is empty, and all of it is UTF-8.
+    Plain: one line is one row, nothing is quoted, no line is empty, and the text is UTF-8.
     """
     texts = []
     with _ReadErrors(paths[0]):
@@ -337,13 +351,13 @@ def joined(paths: Sequence[str], given: DialectOptions) -> CsvSource | None:
     whole = header + b"".join(bodies)
     odd = (b'"', b"\n\n", b"\n\r", b"sep=", codecs.BOM_UTF8)
     lines = whole.count(b"\n")
-    if len(bodies) < len(texts) or any(one in whole for one in odd):
+    if len(bodies) < len(texts) or any(mark in whole for mark in odd):
         return None
     if whole.count(b"\r") not in (0, lines) or not _is_utf8(whole):
         return None
-    opened = CsvSource(paths[0], given, whole)
-    opened.parts = [(p, body.count(b"\n")) for p, body in zip(paths, bodies, strict=True)]
-    return opened
+    source = CsvSource(paths[0], options, whole)
+    source.parts = [(p, body.count(b"\n")) for p, body in zip(paths, bodies, strict=True)]
+    return source
 
 
 def _is_utf8(whole: bytes) -> bool:
@@ -353,7 +367,7 @@ def _is_utf8(whole: bytes) -> bool:
 
 
 class _ReadErrors:
-    """Tells the troubles of reading a file in a sentence."""
+    """Turns errors of reading a file into readable messages."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -372,37 +386,36 @@ class _ReadErrors:
 def with_csv(
     path: str,
     read: Callable[[Iterator[list[str]]], Result],
-    given: DialectOptions | None = None,
+    options: DialectOptions | None = None,
 ) -> Result:
-    """Call `read` with the rows of a file, the header among them.
+    """Call `read` with the rows of a file, the header first, and return its result.
 
-    A Parquet or Arrow file has the rows that its values are written as; the files of a folder or a
-    pattern, which must have one header, have their rows one after the other. How a CSV file is
-    written is told by its first line alone, unless it is given: no row of a person has a say in how
-    the others are read.
+    The values of a Parquet or Arrow file are written as text. The files of a folder or a pattern
+    must have the same header; their rows follow each other. The dialect of a CSV file is detected
+    from its header alone, unless it is given: no person's row changes how the others are read.
 
     Raises:
         InvalidInputError: as `CsvSource` does.
     """
-    asked = given or DialectOptions(by_rows=False)
+    dialect = options or DialectOptions(by_rows=False)
     paths = [path] if path == "-" else files.expand_files(path)
 
-    def one(place: int, reader: Callable[[Iterator[list[str]]], Any]) -> Any:
-        if paths[place].endswith(files.TABLES):
-            return reader(_table_rows(paths[place]))
-        return CsvSource(paths[place], asked).rows(reader)
+    def read_one(name: str, reader: Callable[[Iterator[list[str]]], Any]) -> Any:
+        if name.endswith(files.TABLES):
+            return reader(_table_rows(name))
+        return CsvSource(name, dialect).rows(reader)
 
     if len(paths) == 1:
-        return one(0, read)  # type: ignore[no-any-return]
-    header: list[str] = one(0, lambda rows: next(rows, []))
+        return read_one(paths[0], read)  # type: ignore[no-any-return]
+    header: list[str] = read_one(paths[0], lambda rows: next(rows, []))
 
     def rows() -> Iterator[list[str]]:
         yield header
-        for place, name in enumerate(paths):
-            found = one(place, list)
-            if found[:1] != [header]:
+        for name in paths:
+            own = read_one(name, list)
+            if own[:1] != [header]:
                 raise InvalidInputError(f"{name!r} has other columns than {paths[0]!r}.")
-            yield from found[1:]
+            yield from own[1:]
 
     return read(rows())
 
@@ -416,28 +429,28 @@ def _table_rows(path: str) -> Iterator[list[str]]:
 
 
 def rows_of_width(reader: Iterator[list[str]], columns: int, path: str) -> Iterator[list[str]]:
-    """Yield the rows that are not empty, all of which must have this many columns.
+    """Yield the non-empty rows, all of which must have this many columns.
 
     Raises:
-        InvalidInputError: for a row that has more or fewer.
+        InvalidInputError: for a row with more or fewer.
     """
-    rows, done = filter(None, reader), 0
-    while some := list(islice(rows, _AT_ONCE)):
-        if set(map(len, some)) != {columns}:
-            at = next(i for i, row in enumerate(some) if len(row) != columns)
+    rows, before = filter(None, reader), 0
+    while batch := list(islice(rows, _BATCH)):
+        if set(map(len, batch)) != {columns}:
+            at = next(i for i, row in enumerate(batch) if len(row) != columns)
             raise InvalidInputError(
-                f"Row {done + at + 1} of {path!r} has {len(some[at])} columns and the header "
+                f"Row {before + at + 1} of {path!r} has {len(batch[at])} columns and the header "
                 f"{columns}; put values with commas in quotes."
             )
-        yield from some
-        done += len(some)
+        yield from batch
+        before += len(batch)
 
 
 def split_line(text: str) -> list[str]:
-    """Split one line as CSV does: `a,b,"c,d"` has three parts.
+    """Split one line of CSV: `a,b,"c,d"` has three parts.
 
     Raises:
-        InvalidInputError: if it is several lines.
+        InvalidInputError: if the text is several lines.
     """
     try:
         return next(csv.reader([text]), [])
@@ -445,11 +458,13 @@ def split_line(text: str) -> list[str]:
         raise InvalidInputError(f"{text!r} is no single line of CSV.") from None
 
 
-def column_position(header: Sequence[str], name: str, path: str, asked: Iterable[str] = ()) -> int:
-    """Return where a column is; `asked` are all columns that are read.
+def column_position(
+    header: Sequence[str], name: str, path: str, requested: Iterable[str] = ()
+) -> int:
+    """Return the index of a column in the header; `requested` are all columns to read.
 
     Raises:
-        InvalidInputError: if it is not there, or more than once.
+        InvalidInputError: if the column is missing, or there more than once.
 
     >>> column_position(["age", "zip"], "zip", "people.csv")
     1
@@ -457,25 +472,25 @@ def column_position(header: Sequence[str], name: str, path: str, asked: Iterable
     if list(header).count(name) == 1:
         return list(header).index(name)
     problem = "appears more than once" if name in header else "is not there"
-    alike = next((one for one in header if one != name and one.strip() == name.strip()), None)
-    hint = "" if alike is None else f" Take the spaces around {alike!r} out of the header."
+    similar = next((n for n in header if n != name and n.strip() == name.strip()), None)
+    hint = "" if similar is None else f" Take the spaces around {similar!r} out of the header."
     raise InvalidInputError(
-        f"Column {name!r} {problem} in {path!r}, {columns_of(header, (name, *asked))}.{hint}"
+        f"Column {name!r} {problem} in {path!r}, {columns_of(header, (name, *requested))}.{hint}"
     )
 
 
-def columns_of(header: Sequence[str], asked: Iterable[str]) -> str:
-    """Name the columns of a file in an error, or say how many there are.
+def columns_of(header: Sequence[str], requested: Iterable[str]) -> str:
+    """Name the columns of a file for a message, or give their number.
 
-    A file without a header begins with a row of somebody, so its first line is quoted only if a
-    column that was asked for is among them.
+    The first line of a file without a header is somebody's row, so it is quoted only if one of the
+    requested columns is in it.
 
     >>> columns_of(["age", "zip"], ["zip", "ill"])
     'whose columns are: age, zip'
     >>> columns_of(["34", "flu"], ["zip", "ill"])
     'which has 2 columns, none of them asked for; its first line must name them'
     """
-    if set(asked) & set(header):
+    if set(requested) & set(header):
         return f"whose columns are: {', '.join(header)}"
     number = f"{len(header)} column{'' if len(header) == 1 else 's'}"
     return f"which has {number}, none of them asked for; its first line must name them"
@@ -484,11 +499,11 @@ def columns_of(header: Sequence[str], asked: Iterable[str]) -> str:
 _NUMBER = r"-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?"
 FORMULA = r"^[=+\-@\t\r\n＝＋－＠]"
 NO_FORMULA = rf"^{_NUMBER}(?:\.\.{_NUMBER})?$"
-"""Negative numbers and ranges of them: what they say is read, nothing is computed."""
+"""Negative numbers and ranges of them, which a spreadsheet reads as text or as a number."""
 
 
 def escape_formula(text: str) -> str:
-    """Return a text that a spreadsheet shows and does not compute: with an apostrophe before it.
+    """Put an apostrophe before text that a spreadsheet would compute as a formula.
 
     >>> escape_formula("=1+1"), escape_formula("flu"), escape_formula("-5..3")
     ("'=1+1", 'flu', '-5..3')
@@ -498,7 +513,7 @@ def escape_formula(text: str) -> str:
 
 
 def unescape_formula(text: str) -> str:
-    """Return a text without the apostrophe that `escape_formula` put before it.
+    """Remove the apostrophe that `escape_formula` put before a text.
 
     >>> unescape_formula("'=1+1"), unescape_formula("'tis"), unescape_formula("=1")
     ('=1+1', "'tis", '=1')
@@ -508,7 +523,7 @@ def unescape_formula(text: str) -> str:
 
 
 def csv_text(rows: Iterable[Iterable[object]]) -> str:
-    """Write rows for others as CSV; texts that a spreadsheet would compute are escaped.
+    """Write rows as CSV for others; texts that a spreadsheet would compute are escaped.
 
     >>> csv_text([("name", "score"), ("=cmd()", -0.5)])
     "name,score\\n'=cmd(),-0.5\\n"

@@ -1,8 +1,7 @@
-"""Every error quiltwork raises on purpose: one base class and a small family.
+"""The errors that quiltwork raises on purpose: one base class and a small family.
 
-Each class answers "what kind of trouble" and fixes the exit code of the command line; the message
-says what is wrong, with the offending value, and what to do. Nothing here depends on data, and no
-message holds the password of a URL.
+The class says which kind of error it is and fixes the exit code of the command line; the message
+says what is wrong and what to do. Messages never contain the password of a URL.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ _IN_OPTIONS = re.compile(r"""(password=)('[^']*'|"[^"]*"|[^\s&'"]+)""", re.IGNOR
 
 
 def without_passwords(text: str) -> str:
-    """Return a text fit for eyes and logs: URLs in it lose their passwords.
+    """Return a text without the passwords of the URLs in it, fit for screens and logs.
 
     >>> without_passwords("no ledger at 'postgresql://ana:secret@db/x?sslpassword=more'")
     "no ledger at 'postgresql://ana@db/x?sslpassword=…'"
@@ -25,17 +24,17 @@ def without_passwords(text: str) -> str:
 
 
 class QuiltworkError(Exception):
-    """Base of everything quiltwork raises on purpose; catch this to catch them all."""
+    """The base class of all errors of quiltwork; catch it to catch them all."""
 
     exit_code: ClassVar[int] = 3
 
     def __init__(self, message: str = "", *rest: object) -> None:
-        """Keep the message without passwords: it may quote what somebody took for a file name."""
+        """Store the message without passwords, since it may quote a URL given as a file name."""
         super().__init__(without_passwords(message), *rest)
 
 
 class InvalidInputError(QuiltworkError, ValueError):
-    """An argument, a file or a table is not what the function takes; nothing was spent."""
+    """An argument, a file or a table is invalid; nothing was spent."""
 
     exit_code: ClassVar[int] = 2
 
@@ -45,7 +44,7 @@ class NotFound(InvalidInputError):  # noqa: N818
 
 
 class Forbidden(QuiltworkError):  # noqa: N818
-    """The caller's role, or her token, does not allow this; somebody else may do it."""
+    """The caller's role or token does not permit this; another role may."""
 
     exit_code: ClassVar[int] = 1
 
@@ -53,41 +52,41 @@ class Forbidden(QuiltworkError):  # noqa: N818
 class BudgetExceeded(QuiltworkError):  # noqa: N818  (the public name is fixed)
     """The request would cost more than what remains; nothing was recorded or released.
 
-    Its sentence may end with what would fit. To find that takes several pricings, so it is found
-    when the sentence is read: who only wants to know that it was refused pays for none.
+    The message may end with what would fit. That takes several pricings, so it is computed when the
+    message is read: a caller who only tests for the refusal does not pay for it.
     """
 
     exit_code: ClassVar[int] = 1
 
     def __init__(self, message: str = "", what_fits: Callable[[], str] | None = None) -> None:
-        """Say why; `what_fits` says the rest."""
+        """Store the reason; `what_fits` computes the end of the message."""
         super().__init__(message)
         self._what_fits = what_fits
 
     def __str__(self) -> str:
-        """The whole sentence."""
+        """The whole message."""
         if self._what_fits is not None:
             self.args, self._what_fits = (f"{self.args[0]} {self._what_fits()}",), None
         return str(self.args[0])
 
     @property
     def reason(self) -> str:
-        """The sentence as far as it is known."""
+        """The message as far as it is computed."""
         return str(self.args[0])
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle as the sentence."""
+        """Pickle as the message."""
         return type(self), (str(self),)
 
 
 class NotPrivateError(QuiltworkError):
-    """What was asked for does not have, or cannot get, the guarantee that it needs."""
+    """The result does not have the required guarantee, or cannot get it."""
 
     exit_code: ClassVar[int] = 1
 
 
 class UnsupportedError(QuiltworkError):
-    """A combination with no proof or no implementation here; the message says which one has."""
+    """A combination without a proof or an implementation; the message names one that has both."""
 
     exit_code: ClassVar[int] = 2
 
@@ -99,4 +98,4 @@ class StorageError(QuiltworkError):
 
 
 class QuiltworkWarning(UserWarning):
-    """Something is allowed but weakens or voids a guarantee; the message says how."""
+    """Something permitted weakens or voids a guarantee; the message says how."""

@@ -1,8 +1,8 @@
-"""Exact numbers and rounding towards privacy.
+"""Exact numbers, and rounding towards privacy.
 
 Budgets are fractions, never binary floats: a float is read as its shortest decimal, so that ten
-releases of 0.1 fit a budget of 1.0. Where floating point must decide, costs round up and budgets
-round down (`docs/theory/rounding.md`).
+releases of 0.1 fit a budget of 1.0. Where floats are needed, costs round up and budgets round down
+(`docs/theory/rounding.md`).
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from quiltwork.wording import argument
 Number: TypeAlias = int | float | Fraction | Decimal
 
 _LARGEST_EXPONENT = 10_000
-"""Of a Decimal: as a fraction it takes as many digits."""
+"""Of a Decimal, which as a fraction has that many digits."""
 _LARGEST = Fraction(10**300)
 _SHOWN = 40
-_MEANT = 100
-"""Beyond, odds may change by e^100 or more: nobody means that, but lengths look like it."""
-_ENDLESS = re.compile(r"[eE][+-]?[0_]*[1-9](_?\d){4}")
-_WRITTEN = re.compile("-?[0-9]{1,4000}(/[0-9]{1,4000})?")
+_IMPLAUSIBLE = 100
+"""From here on odds change by e^100 or more: almost certainly a length passed as epsilon."""
+_HUGE_EXPONENT = re.compile(r"[eE][+-]?[0_]*[1-9](_?\d){4}")
+_STORED = re.compile("-?[0-9]{1,4000}(/[0-9]{1,4000})?")
 
 
 def to_fraction(value: object, name: str) -> Fraction:
-    """Read a number exactly; a float is read as its shortest decimal.
+    """Return a number as an exact fraction; a float stands for its shortest decimal.
 
     Raises:
-        InvalidInputError: for booleans, strings, NaN, infinities and anything that is no number.
+        InvalidInputError: for booleans, text, NaN, infinities and other types.
 
     >>> to_fraction(0.1, "epsilon")
     Fraction(1, 10)
@@ -56,7 +56,7 @@ def to_fraction(value: object, name: str) -> Fraction:
 
 
 def positive_fraction(value: object, name: str) -> Fraction:
-    """Read a number > 0 exactly, as `to_fraction` does; 1e-300 to 1e300, which floats can follow.
+    """Return a number > 0 as `to_fraction` does, between 1e-300 and 1e300, the range of floats.
 
     >>> positive_fraction(-1, "epsilon")
     Traceback (most recent call last):
@@ -75,7 +75,7 @@ def positive_fraction(value: object, name: str) -> Fraction:
 
 
 def proper_fraction(value: object, name: str) -> Fraction:
-    """Read a number strictly between 0 and 1 exactly: a confidence, a share.
+    """Return a number strictly between 0 and 1 as a fraction: a confidence, a share.
 
     >>> proper_fraction(0.95, "confidence")
     Fraction(19, 20)
@@ -90,19 +90,19 @@ def proper_fraction(value: object, name: str) -> Fraction:
 
 
 def privacy_level(value: object, name: str) -> Fraction:
-    """Read a level or a budget that somebody asks for, as `positive_fraction` does.
+    """Return a privacy level or a budget as `positive_fraction` does.
 
-    Warns from 100 on, which nobody means: it may be the length of a series in the wrong place.
+    Warns from 100 on: almost certainly a length passed as epsilon.
 
     >>> privacy_level(0.1, "epsilon")
     Fraction(1, 10)
     """
     level = positive_fraction(value, name)
-    if level >= _MEANT:
+    if level >= _IMPLAUSIBLE:
         warnings.warn(
-            f"{argument(name)} is {shortened(value)}: it may change odds by a factor of "
-            f"e^{float(level):.6g}, which protects nothing. Is it another argument, such as the "
-            "length of the series?",
+            f"{argument(name)} is {shortened(value)}: odds may change by a factor of "
+            f"e^{float(level):.6g}, which protects nothing. Was another argument meant, such as "
+            "the length of the series?",
             QuiltworkWarning,
             stacklevel=3,
         )
@@ -110,14 +110,14 @@ def privacy_level(value: object, name: str) -> Fraction:
 
 
 def parse_fraction(text: str) -> Fraction | None:
-    """Read a number as people type it: 1, 0.5, 1e-3 or 1/3; None if it is none.
+    """Parse a typed number: 1, 0.5, 1e-3 or 1/3; None for other text.
 
-    An exponent of five digits or more is none either: as an exact number it would fill the memory.
+    Exponents of five digits or more give None too: as exact numbers they would fill the memory.
 
     >>> parse_fraction(" 1/3 "), parse_fraction("1e99999999")
     (Fraction(1, 3), None)
     """
-    if _ENDLESS.search(text):
+    if _HUGE_EXPONENT.search(text):
         return None
     try:
         return Fraction(text.strip())
@@ -126,17 +126,17 @@ def parse_fraction(text: str) -> Fraction | None:
 
 
 def parse_stored_fraction(text: object, name: str) -> Fraction:
-    """Read an exact number as files hold it: "3" or "-1/10", as `str` writes a Fraction.
+    """Parse an exact number of a stored file: "3" or "-1/10", as `str` writes a Fraction.
 
-    Nothing else is read: `1e10000000` would take minutes, and no file of ours has it.
+    Other notations are refused: `1e10000000` would take minutes, and our files have no such number.
 
     Raises:
-        InvalidInputError: for any other text, and for what is no text.
+        InvalidInputError: for any other text, and for other types.
 
     >>> parse_stored_fraction("1/10", "budget")
     Fraction(1, 10)
     """
-    if isinstance(text, str) and _WRITTEN.fullmatch(text):
+    if isinstance(text, str) and _STORED.fullmatch(text):
         try:
             return Fraction(text)
         except ZeroDivisionError:
@@ -147,9 +147,9 @@ def parse_stored_fraction(text: object, name: str) -> Fraction:
 
 
 def shortened(value: object) -> str:
-    """Show a number in a sentence, however many digits it has; NumPy's as Python's own.
+    """Return a value as short text for a message; a NumPy number as Python's own.
 
-    Of data only the type is told: an array, a frame or a list by mistake must not show its values.
+    Of arrays, frames and lists only the type is named: they may be data, which no message shows.
 
     >>> import numpy as np
     >>> shortened(np.float64("nan")), shortened(Fraction(1, 3)), shortened(np.arange(3))
@@ -161,15 +161,15 @@ def shortened(value: object) -> str:
         return f"a {type(value).__name__}"
     try:
         text = str(value) if type(value) is Fraction else repr(value)
-    except ValueError:  # Python refuses to write out very long integers
+    except ValueError:  # Python does not print integers of more than 4,300 digits
         return "a number of thousands of digits"
-    except Exception:  # whatever the object's own repr does
+    except Exception:  # an object's own repr may raise anything
         return f"a {type(value).__name__}"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}… ({len(text)} characters)"
 
 
 def percent(share: float, digits: int = 1) -> str:
-    """Return a share as text; only nothing is 0 %, and only all is 100 %.
+    """Return a share as a percentage; only 0 is shown as 0 %, and only 1 as 100 %.
 
     >>> percent(895 / 897), percent(2 / 12_317), percent(1 - 1e-9), percent(1), percent(0)
     ('99.8 %', '0.02 %', 'above 99.9999 %', '100 %', '0 %')
@@ -215,10 +215,10 @@ def float_down(value: Fraction) -> float:
 
 
 def format_down(value: float, digits: int = 4) -> str:
-    """Write a number with so many digits, rounded down: for levels that must still fit.
+    """Write a number rounded down to so many digits: for levels that must fit when typed again.
 
-    A level is kept as the largest float below it, so it is read as the next one: what is left of 2
-    after 1.1 is 0.9, not 0.899999.
+    Stored levels are floats rounded down, so the next float up is written: the rest of 2 after 1.1
+    is 0.9, not 0.899999.
 
     >>> format_down(1.99896), format_down(0.05, 2), format_down(12345.6)
     ('1.998', '0.05', '12340')
@@ -229,9 +229,9 @@ def format_down(value: float, digits: int = 4) -> str:
 
 
 def format_up(value: float, digits: int = 4) -> str:
-    """Write a number with so many digits, rounded up: for noise that must be enough.
+    """Write a number rounded up to so many digits: for noise that must suffice when typed again.
 
-    Noise is kept as the least float above it, so it is read as the float before.
+    Stored noise is a float rounded up, so the float before it is written.
 
     >>> format_up(33.36409), format_up(0.1)
     ('33.37', '0.1')
@@ -247,14 +247,14 @@ def _written(value: float, digits: int, rounding: str) -> str:
 
 
 def private_integer(value: object, name: str) -> int:
-    """Read a private integer at or above 0: what is wrong is told without showing it."""
+    """Return a private integer of at least 0; the error does not show its value."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral) or int(value) < 0:
         raise InvalidInputError(f"{argument(name)} must be an integer of at least 0.")
     return int(value)
 
 
 def float_nearest(value: Fraction) -> float:
-    """Return the nearest float, for showing; infinite beyond the largest."""
+    """Return the nearest float, for display; infinite beyond the largest."""
     try:
         return float(value)
     except OverflowError:
@@ -262,7 +262,7 @@ def float_nearest(value: Fraction) -> float:
 
 
 def integer(value: object, name: str, minimum: int, maximum: int | None = None) -> int:
-    """Read an integer from `minimum` to `maximum`; booleans and floats are refused."""
+    """Return an integer from `minimum` to `maximum`; booleans and floats are refused."""
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
         raise InvalidInputError(f"{argument(name)} must be an integer, not {shortened(value)}.")
     if int(value) < minimum:

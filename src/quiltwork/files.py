@@ -1,9 +1,9 @@
-"""Stable files: every JSON the product writes names its schema and version.
+"""Reading and writing files; every JSON document names its schema and version.
 
 A document is `{"schema": "quiltwork/<name>", "version": <int>, …}`; numbers that must be exact are
 strings such as `"1/10"`. The schemas are listed in `docs/reference/files.md`.
 
-What is written appears whole or not at all, and only ever in the place of a regular file.
+Writing is atomic: a file appears whole or not at all, and only regular files are replaced.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from quiltwork.exact import shortened
 OWNER_ONLY = 0o600
 """The mode of files with secrets or budgets."""
 
-ALLOWED = "QUILTWORK_UNPACKED_MB"
+UNPACKED_LIMIT = "QUILTWORK_UNPACKED_MB"
 """The environment variable that lets compressed files unpack to more."""
 
 TABLES = (".parquet", ".pq", ".arrow", ".feather")
-"""How the names of files end that hold columns with types."""
+"""Endings of files with typed columns."""
 
 _MB = 10**6
 _UNPACKED_FREELY = 16 * _MB
@@ -44,7 +44,7 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 def dump(name: str, version: int, body: Mapping[str, Any]) -> str:
     """Write a document as canonical JSON: sorted keys, no NaN, UTF-8 kept readable.
 
-    Half a pair of surrogates, as in names of files that are no UTF-8, makes all of it ASCII.
+    Text with a lone surrogate, as in file names that are not UTF-8, is written in ASCII.
 
     >>> dump("example", 1, {"epsilon": "1/10"})
     '{"epsilon": "1/10", "schema": "quiltwork/example", "version": 1}'
@@ -57,41 +57,40 @@ def dump(name: str, version: int, body: Mapping[str, Any]) -> str:
 
 
 def parse(text: str | bytes) -> Any:
-    """Read JSON of any shape.
+    """Parse JSON of any shape.
 
     Raises:
-        InvalidInputError: if it is none, is nested too deeply, holds a number without end or names
-            a field twice, of which others may read the other one.
+        InvalidInputError: if it is not JSON, is nested too deeply, has an overlong number, or has a
+            field twice: readers differ in which of the two they take.
     """
     if not isinstance(text, (str, bytes, bytearray)):
         raise InvalidInputError(f"A JSON document is text, not {shortened(text)}.")
     try:
-        return json.loads(text, object_pairs_hook=_each_once)
+        return json.loads(text, object_pairs_hook=_without_repeated_fields)
     except (ValueError, RecursionError) as error:
         raise InvalidInputError(f"Not a JSON document: {error}.") from None
 
 
-def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
-        twice = next(
-            name for name, times in Counter(name for name, _ in pairs).items() if times > 1
-        )
-        raise ValueError(f"it names {shortened(twice)} twice")
-    return found
+def _without_repeated_fields(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields = dict(pairs)
+    if len(fields) < len(pairs):
+        counts = Counter(name for name, _ in pairs)
+        repeated = next(name for name, count in counts.items() if count > 1)
+        raise ValueError(f"it names {shortened(repeated)} twice")
+    return fields
 
 
 def load(text: str | bytes, name: str, versions: tuple[int, ...]) -> dict[str, Any]:
-    """Read a document back, checking that it is the schema and a version we know.
+    """Parse a document, and check its schema and version.
 
     Raises:
-        InvalidInputError: if the text is no JSON, another schema or a version from the future.
+        InvalidInputError: if the text is not JSON, or has another schema or an unknown version.
     """
     document = parse(text)
-    found = document.get("schema") if isinstance(document, dict) else None
-    if found != f"quiltwork/{name}":
+    schema = document.get("schema") if isinstance(document, dict) else None
+    if schema != f"quiltwork/{name}":
         raise InvalidInputError(
-            f"Expected a document of schema 'quiltwork/{name}', found {found!r}; "
+            f"Expected a document of schema 'quiltwork/{name}', found {schema!r}; "
             "check that this is the right file."
         )
     if type(document.get("version")) is not int or document["version"] not in versions:
@@ -103,10 +102,10 @@ def load(text: str | bytes, name: str, versions: tuple[int, ...]) -> dict[str, A
 
 
 def read_bytes(path: str | Path) -> bytes:
-    """Read a small file or a pipe whole.
+    """Return the bytes of a small file or a pipe; - is standard input.
 
     Raises:
-        InvalidInputError: if the path cannot be read, or names a folder or a device.
+        InvalidInputError: if the path cannot be read, or is a folder or a device.
     """
     try:
         if path == "-":
@@ -118,10 +117,10 @@ def read_bytes(path: str | Path) -> bytes:
 
 
 def read_text(path: str | Path) -> str:
-    """Read a small text file whole, as `read_bytes` does.
+    """Return the text of a small file, without a byte order mark.
 
     Raises:
-        InvalidInputError: also if it is not UTF-8.
+        InvalidInputError: as `read_bytes` does, and if the text is not UTF-8.
     """
     try:
         return read_bytes(path).decode("utf-8-sig")
@@ -130,7 +129,7 @@ def read_text(path: str | Path) -> str:
 
 
 def refuse_device(path: str | Path) -> None:
-    """Refuse what may never end, before it is read; a path that is not there passes.
+    """Refuse devices, which may never end; a path that does not exist passes.
 
     Raises:
         InvalidInputError: if the path is a device, such as /dev/zero.
@@ -139,14 +138,14 @@ def refuse_device(path: str | Path) -> None:
         kind = Path(path).stat().st_mode
     except OSError:
         return
-    except ValueError as error:  # a zero byte, or half a pair of surrogates
+    except ValueError as error:  # a zero byte, or a lone surrogate
         raise InvalidInputError(f"{str(path)!r} is no name of a file: {error}.") from None
     if stat.S_ISCHR(kind) or stat.S_ISBLK(kind):
         raise InvalidInputError(f"{str(path)!r} is a device, not a file; name a file.")
 
 
 class Unpacked(io.RawIOBase):
-    """What a compressed file holds, as a stream that ends with a sentence where it gets too long.
+    """The uncompressed content of a file, as a stream that raises an error if it gets too long.
 
     A file may unpack to 16 MB, to 50 times its own size, or to what the environment variable
     QUILTWORK_UNPACKED_MB allows. Records in CSV with two columns or more rarely reach 10 times.
@@ -163,10 +162,10 @@ class Unpacked(io.RawIOBase):
         return True
 
     def readinto(self, buffer: Any) -> int:
-        """Read on.
+        """Fill a buffer.
 
         Raises:
-            InvalidInputError: if it is too much.
+            InvalidInputError: if the content exceeds the limit.
         """
         count: int = self._source.readinto(buffer)
         self._size += count
@@ -180,10 +179,10 @@ class Unpacked(io.RawIOBase):
 
 
 def check_unpacked(path: str | Path, size: int) -> None:
-    """Refuse a compressed file that holds so many bytes, if that is out of proportion.
+    """Refuse a compressed file that unpacks to far more than its size.
 
     Raises:
-        InvalidInputError: if it is.
+        InvalidInputError: if `size`, the bytes unpacked so far, exceeds the limit.
     """
     if size <= _UNPACKED_FREELY:
         return
@@ -192,33 +191,34 @@ def check_unpacked(path: str | Path, size: int) -> None:
         return
     raise InvalidInputError(
         f"{str(path)!r} has {packed / _MB:.3g} MB and unpacks to more than {size // _MB:,} MB, "
-        f"over {_UNPACKED_TIMES} times its size, as files do that are made to fill the memory. If "
-        f"you expect this, set {ALLOWED} to the megabytes it may have."
+        f"over {_UNPACKED_TIMES} times its size, like files made to exhaust memory. If "
+        f"you expect this, set {UNPACKED_LIMIT} to the megabytes it may have."
     )
 
 
 def expand_files(path: str) -> list[str]:
-    """Return the files that a path, a folder or a pattern such as `meters/*.csv` names, in order.
+    """Return the files of a path, a folder or a pattern such as `meters/*.csv`, sorted.
 
     Raises:
-        InvalidInputError: if a folder or a pattern has none.
+        InvalidInputError: if a folder or a pattern has no file.
     """
     if os.path.isdir(path):
-        found = [one.path for one in os.scandir(path) if one.is_file() and one.name[0] not in "._"]
+        entries = os.scandir(path)
+        paths = [entry.path for entry in entries if entry.is_file() and entry.name[0] not in "._"]
     elif glob.has_magic(path) and not os.path.exists(path):
-        found = [one for one in glob.glob(path, recursive=True) if os.path.isfile(one)]
+        paths = [match for match in glob.glob(path, recursive=True) if os.path.isfile(match)]
     else:
         return [path]
-    if not found:
+    if not paths:
         raise InvalidInputError(f"There is no file to read in {path!r}.")
-    return sorted(found)
+    return sorted(paths)
 
 
 def open_table_file(path: str, columns: int | None = None) -> Any:
-    """Return a Parquet or Arrow file as a data set of Arrow, of which so many columns are read.
+    """Open a Parquet or Arrow file as an Arrow data set, to read so many of its columns.
 
     Raises:
-        InvalidInputError: if it is no such file, or unpacks to too much.
+        InvalidInputError: if it is not such a file, or unpacks to too much.
         UnsupportedError: without Arrow.
     """
     try:
@@ -231,8 +231,8 @@ def open_table_file(path: str, columns: int | None = None) -> Any:
     refuse_device(path)
     try:
         if kind == "Parquet":
-            found = parquet.read_metadata(path)
-            check_unpacked(path, parquet_size(found, columns or found.num_columns))
+            metadata = parquet.read_metadata(path)
+            check_unpacked(path, parquet_size(metadata, columns or metadata.num_columns))
         return dataset.dataset(path, format="parquet" if kind == "Parquet" else "feather")
     except (OSError, ArrowException) as error:
         reason = " ".join(str(error).split()).rstrip(".")
@@ -240,28 +240,28 @@ def open_table_file(path: str, columns: int | None = None) -> Any:
 
 
 def parquet_size(metadata: Any, columns: int) -> int:
-    """Return how many bytes some columns of a Parquet file have at least, by its metadata."""
+    """Return a lower bound on the bytes of some columns of a Parquet file, from its metadata."""
     groups = (metadata.row_group(i) for i in range(metadata.num_row_groups))
     encoded = sum(int(group.total_byte_size) for group in groups)
     return max(8 * int(metadata.num_rows) * columns, encoded)
 
 
 def _allowed() -> int:
-    text = os.environ.get(ALLOWED, "0")
+    text = os.environ.get(UNPACKED_LIMIT, "0")
     if not text.isdecimal() or len(text) > 12:
-        raise InvalidInputError(f"{ALLOWED} must be a whole number of megabytes, not {text!r}.")
+        raise InvalidInputError(
+            f"{UNPACKED_LIMIT} must be a whole number of megabytes, not {text!r}."
+        )
     return int(text) * _MB
 
 
 def write(path: str | Path, content: str | bytes, mode: int | None = None) -> None:
-    """Write text (as UTF-8) or bytes to a path, which holds all of it or what it held before.
+    """Write text (as UTF-8) or bytes to a path atomically, with permissions as in `replacing`.
 
-    `mode` is as in `replacing`.
-
-    What UTF-8 has no letter for becomes a question mark, as on the terminal.
+    Characters that UTF-8 cannot encode become question marks.
 
     Raises:
-        InvalidInputError: if something is there that is no regular file.
+        InvalidInputError: if the path is not a regular file.
         StorageError: if it cannot be written.
     """
     with replacing(path, mode) as file:
@@ -270,14 +270,14 @@ def write(path: str | Path, content: str | bytes, mode: int | None = None) -> No
 
 @contextmanager
 def replacing(path: str | Path, mode: int | None = None) -> Iterator[IO[bytes]]:
-    """Open a new file that takes the place of `path` once the block has ended without an error.
+    """Open a new file that replaces `path` when the block ends without an error.
 
-    Its permissions are `mode` from the first byte on; without one, those of the file it replaces,
-    or the usual ones of a new file.
+    Its permissions are `mode` from the first byte on; by default those of the file it replaces, or
+    the usual ones of a new file.
 
     Raises:
-        InvalidInputError: if something is there that is no regular file.
-        StorageError: if it cannot be written; then `path` is as it was.
+        InvalidInputError: if the path is not a regular file.
+        StorageError: if it cannot be written; then `path` is unchanged.
     """
     target = check_writable(path)
     partial = target.with_name(f".{secrets.token_hex(8)}.partial")
@@ -297,12 +297,12 @@ def replacing(path: str | Path, mode: int | None = None) -> Iterator[IO[bytes]]:
 
 
 def _opener(mode: int | None) -> Callable[[str, int], int] | None:
-    """Return what `open` makes a file with, so that it never has wider permissions."""
+    """Return an opener for `open` that creates the file with its final permissions."""
     return None if mode is None else lambda name, flags: os.open(name, flags, mode)
 
 
 def sync_folder(folder: str | Path) -> None:
-    """Make the names of new files durable, where folders can be synced."""
+    """Make the names of new files durable, on systems where folders can be synced."""
     if os.name == "nt":
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -313,10 +313,10 @@ def sync_folder(folder: str | Path) -> None:
 
 
 def as_path(path: object) -> Path:
-    """Return the path that an argument names.
+    """Return an argument as the path of a file.
 
     Raises:
-        InvalidInputError: if it is no name of a file.
+        InvalidInputError: if it cannot be the name of a file.
     """
     try:
         name = os.fspath(path)  # type: ignore[call-overload]
@@ -328,25 +328,25 @@ def as_path(path: object) -> Path:
 
 
 def check_writable(path: str | Path) -> Path:
-    """Return the file that writing to `path` would make or replace; links are followed.
+    """Return the file that writing to `path` would create or replace; links are followed.
 
-    For use before an answer is paid for: nothing is written yet, and a full disk shows only later.
+    For use before an answer is paid for. Nothing is written, so a full disk is not noticed.
 
     Raises:
-        InvalidInputError: if a folder, a device or a pipe is there.
+        InvalidInputError: if the path is a folder, a device or a pipe.
         StorageError: if the folder is missing or may not be written, or the file may not.
     """
-    target = Path(os.path.realpath(_checked(path)))
+    target = Path(os.path.realpath(_regular_or_new(path)))
     if not target.parent.is_dir():
         raise unwritable(path, f"there is no folder {str(target.parent)!r}")
-    for place, needed in ((target.parent, os.W_OK | os.X_OK), (target, os.W_OK)):
-        if place.exists() and not os.access(place, needed):
-            raise unwritable(path, f"{str(place)!r} may not be written; check its permissions")
+    for entry, needed in ((target.parent, os.W_OK | os.X_OK), (target, os.W_OK)):
+        if entry.exists() and not os.access(entry, needed):
+            raise unwritable(path, f"{str(entry)!r} may not be written; check its permissions")
     return target
 
 
-def _checked(path: str | Path) -> str | Path:
-    """Refuse what is there and no regular file."""
+def _regular_or_new(path: str | Path) -> str | Path:
+    """Return a path that is a regular file or does not exist; refuse others."""
     if not str(path):
         raise InvalidInputError("The name of the file to write is empty; name a file.")
     try:
@@ -362,6 +362,6 @@ def _checked(path: str | Path) -> str | Path:
 
 
 def unwritable(path: str | Path, reason: object) -> StorageError:
-    """Say that a file cannot be written, and why: an error, or words."""
-    told = getattr(reason, "strerror", None) or str(reason).rstrip(".")
-    return StorageError(f"{str(path)!r} could not be written: {told}.")
+    """Return the error for a file that cannot be written; the reason is an error or text."""
+    text = getattr(reason, "strerror", None) or str(reason).rstrip(".")
+    return StorageError(f"{str(path)!r} could not be written: {text}.")

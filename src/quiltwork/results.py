@@ -1,16 +1,16 @@
-"""What results share: sentences, a document, a frame, and how they look in a notebook.
+"""Base classes of results: an explanation, a JSON document, a frame, and a notebook view.
 
 | call | gives |
 |---|---|
-| `explain()` | what it means, in sentences |
-| `to_json()` | a document with schema name and version; `from_json` reads those back that can be |
+| `explain()` | its meaning in sentences |
+| `to_json()` | a document with schema name and version; some classes read it with `from_json` |
 | `to_frame()` | a pandas frame: a row per cell, node or release, or one row |
 | `plot(ax=None)` | a figure, for results with something to draw |
 | `interval(…, confidence=0.95)` | an `Interval`, `(low, high)` |
 
-Numbers are attributes; a method is what takes arguments. A result says what it holds in `body`, as
-JSON values; `schema` is the name and the version of its document. One with something to draw
-describes it in `chart()`, which pages draw as SVG and `plot` with matplotlib.
+Numbers are attributes; methods take arguments. `body` returns a result's content as JSON values;
+`schema` is the name and the version of its document. `chart()` describes a picture, which pages
+draw as SVG and `plot` with matplotlib.
 """
 
 from __future__ import annotations
@@ -34,17 +34,17 @@ if TYPE_CHECKING:
 
 
 class Interval(NamedTuple):
-    """The ends of an interval; arrays of the value's shape where the value is one."""
+    """The ends of an interval; arrays of the value's shape if the value is an array."""
 
     low: Any
     high: Any
 
 
 class Charted:
-    """Something to draw: `chart` describes it, pages and notebooks draw that."""
+    """A result with a picture: `chart` describes it, pages and notebooks draw it."""
 
     def chart(self) -> Chart:
-        """Return what there is to draw; a result may take arguments, all with defaults."""
+        """Return the description of the picture; arguments, if any, have defaults."""
         raise NotImplementedError
 
     def plot(self, ax: Axes | None = None, **choices: Any) -> Axes:
@@ -55,32 +55,32 @@ class Charted:
 
 
 class ResultBase:
-    """Gives a class what results share; frozen dataclasses need nothing more.
+    """Adds the methods of results to a class; frozen dataclasses need nothing more.
 
     >>> from dataclasses import dataclass
     >>> @dataclass(frozen=True)
-    ... class Found(ResultBase):
+    ... class Noise(ResultBase):
     ...     scale: float
     ...     quilt: tuple[int, ...]
-    >>> found = Found(2.5, (1, 3))
-    >>> print(found.explain())
+    >>> result = Noise(2.5, (1, 3))
+    >>> print(result.explain())
     scale: 2.5
     quilt: 1, 3
-    >>> found.to_json()
-    '{"kind": "Found", "quilt": [1, 3], "scale": 2.5, "schema": "quiltwork/result", "version": 1}'
+    >>> result.to_json()
+    '{"kind": "Noise", "quilt": [1, 3], "scale": 2.5, "schema": "quiltwork/result", "version": 1}'
     """
 
     schema: ClassVar[tuple[str, int]] = ("result", 1)
     also: ClassVar[tuple[str, ...]] = ()
-    """Properties that are written beside the fields."""
+    """The properties that are written beside the fields."""
 
     def body(self) -> dict[str, Any]:
-        """Return what it holds as JSON values: of a dataclass, the fields that its repr shows."""
-        shown = [one.name for one in fields(self) if one.repr]  # type: ignore[arg-type]
+        """Return the content as JSON values: of a dataclass, the fields that its repr shows."""
+        shown = [field.name for field in fields(self) if field.repr]  # type: ignore[arg-type]
         return {name: plain(getattr(self, name)) for name in (*shown, *self.also)}
 
     def explain(self) -> str:
-        """Say what it holds, a line for each part."""
+        """Describe the content, one line for each part."""
         lines = []
         for name, value in self.body().items():
             shown = ", ".join(map(str, value)) if isinstance(value, list) else value
@@ -88,7 +88,7 @@ class ResultBase:
         return "\n".join(lines)
 
     def to_json(self) -> str:
-        """Write it as a document; `quiltwork/result` unless the class has a schema of its own."""
+        """Write a JSON document; its schema is `quiltwork/result` unless the class has its own."""
         shared = self.schema == ResultBase.schema
         kind = {"kind": type(self).__name__} if shared else {}
         return files.dump(*self.schema, {**kind, **self.body()})
@@ -98,7 +98,7 @@ class ResultBase:
         return [self.body()]
 
     def to_frame(self) -> DataFrame:
-        """Return it as a pandas frame; needs the `publish` extra.
+        """Return the records as a pandas frame; needs the `publish` extra.
 
         Raises:
             UnsupportedError: without pandas.
@@ -120,13 +120,13 @@ class ResultBase:
 
 
 class ChartedResult(Charted, ResultBase):
-    """A result with something to draw, which a notebook shows unless that takes long."""
+    """A result with a picture, which a notebook shows unless drawing takes long."""
 
     drawn_at_once: ClassVar[bool] = True
 
 
 def _picture(result: ResultBase) -> str:
-    """Draw the chart of a result that has one, where there is something to draw."""
+    """Return a result's chart as HTML; empty for results without one."""
     if not isinstance(result, ChartedResult) or not result.drawn_at_once:
         return ""
     from quiltwork.report import standalone_svg
@@ -137,7 +137,7 @@ def _picture(result: ResultBase) -> str:
 
 
 def plain(value: Any) -> Any:
-    """Return JSON values for what results hold: fractions as text, infinite numbers as null.
+    """Return the value as JSON values: fractions as text, infinite numbers as null.
 
     >>> plain({"scale": Fraction(1, 3), "nodes": (1, 2), "leakage": math.inf})
     {'scale': '1/3', 'nodes': [1, 2], 'leakage': None}
@@ -151,11 +151,13 @@ def plain(value: Any) -> Any:
     if isinstance(value, ResultBase):
         return value.body()
     if is_dataclass(value) and not isinstance(value, type):
-        return {one.name: plain(getattr(value, one.name)) for one in fields(value) if one.repr}
+        return {
+            field.name: plain(getattr(value, field.name)) for field in fields(value) if field.repr
+        }
     if isinstance(value, Mapping):
-        return {str(key): plain(one) for key, one in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple | Set):
-        return [plain(one) for one in value]
+        return [plain(item) for item in value]
     if hasattr(value, "tolist"):
         return plain(value.tolist())
     return str(value)

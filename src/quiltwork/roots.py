@@ -1,8 +1,8 @@
-"""Where something that only rises, or only falls, passes what is allowed: brackets and their ends.
+"""Root finding for monotone functions: the largest argument whose value is within a limit.
 
-`largest_within` follows secants on logarithms that keep both ends of a bracket (Illinois), where
-an evaluation is dear; `bisect` halves a bracket, where it is cheap or has a yes or no only. Both
-say which end is safe: what fits was evaluated.
+`largest_within` uses the Illinois method on logarithms, for functions that are expensive to
+evaluate; `bisect` halves a bracket, for cheap ones or those that say only yes or no. Both return an
+argument that was evaluated and found to be within the limit.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from typing import TypeVar
 
 T = TypeVar("T")
 N = TypeVar("N", float, Fraction)
-_TURNS = 80
-_ENOUGH = 1e12
+_MOST_EVALUATIONS = 80
+_UNLIMITED = 1e12
 _LEAST = 1e-300
 
 
@@ -27,11 +27,20 @@ def largest_within(
     close: float,
     guess: float | None = None,
 ) -> tuple[float, T] | None:
-    """The largest x at which `value(evaluate(x))` is at most `limit`, and what is found there.
+    """Return the largest x at which `value(evaluate(x))` is at most `limit`, and `evaluate(x)`.
 
-    Values rise with x, about in proportion. The search begins at `start`, or at a `guess` above it;
-    x or its value is within a share of `close` of what is allowed. None where not even the start
-    fits, infinite where 10^12 times the start still does. Cost: some five to ten evaluations.
+    Values must rise with x, about in proportion. Cost: some five to ten evaluations.
+
+    Args:
+        evaluate: computes the result at x.
+        value: the number of a result that is compared with the limit.
+        start: the least x.
+        limit: of the value.
+        close: the relative tolerance: x or its value is this close to what is allowed.
+        guess: where to begin, above `start`.
+
+    Returns:
+        None if not even `start` is within the limit; x is infinite if 10^12 times `start` still is.
 
     >>> x, square = largest_within(lambda x: x * x, float, 1.0, 2.0, 2.0**-40)
     >>> x <= 2**0.5 < x * (1 + 1e-11)
@@ -41,7 +50,7 @@ def largest_within(
     best = evaluate(low)
     high: float | None = None
     above = 0.0
-    while value(best) > limit:  # from above down to one that fits
+    while value(best) > limit:  # descend from a guess that is too large
         if low <= start:
             return None
         high, above = low, _log_ratio(value(best), limit)
@@ -53,20 +62,20 @@ def largest_within(
             return low, best
         ratio = limit / max(value(best), limit / 4)
         ahead = low * min(2.0, ratio**2) * (1 + close)
-        if ahead > start * _ENOUGH:
+        if ahead > start * _UNLIMITED:
             return math.inf, best
-        found = evaluate(ahead)
-        if value(found) > limit:
-            high, above = ahead, _log_ratio(value(found), limit)
+        result = evaluate(ahead)
+        if value(result) > limit:
+            high, above = ahead, _log_ratio(value(result), limit)
         else:
-            low, best = ahead, found
+            low, best = ahead, result
     return _between(evaluate, value, (low, best), (high, above), limit, close)
 
 
 def bisect(fits: Callable[[N], bool], low: N, high: N, steps: int) -> tuple[N, N]:
-    """Halve a bracket so many times: `high` fits and `low` is taken not to, before and after.
+    """Halve a bracket `steps` times, keeping `fits(high)` true; `low` is taken not to fit.
 
-    The ends may stand in any order, so that the one that fits may be the lower one.
+    `low` may be the larger number, for a condition that fails above a threshold.
 
     >>> bisect(lambda x: x * x >= 2, 1.0, 2.0, 10)
     (1.4140625, 1.4150390625)
@@ -85,19 +94,20 @@ def _between(
     limit: float,
     close: float,
 ) -> tuple[float, T]:
-    """The same between one that fits and one that exceeds the limit by so much."""
+    """Close the bracket between an x within the limit and one beyond it (the Illinois method)."""
     (low, best), (high, above) = fits, exceeds
     a, b = math.log(low), math.log(high)
     below, side = _log_ratio(value(best), limit), 0
-    for _ in range(_TURNS):
+    for _ in range(_MOST_EVALUATIONS):
         if b - a <= close or value(best) >= limit * (1 - close):
             break
         share = below / (below - above) if math.isfinite(above) else 0.5
         x = a + (b - a) * min(max(share, 2.0**-20), 1 - 2.0**-20) - close / 2
-        found = evaluate(math.exp(x))
-        now = _log_ratio(value(found), limit)
+        result = evaluate(math.exp(x))
+        now = _log_ratio(value(result), limit)
         if now <= 0:
-            a, below, best = x, now, found
+            a, below, best = x, now, result
+            # Illinois: halving the other end's value keeps the secant from stalling there.
             above, side = (above / 2 if side == -1 else above), -1
         else:
             b, above = x, now

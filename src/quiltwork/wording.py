@@ -1,8 +1,8 @@
-"""How a sentence names an argument: in the words of the interface that was used.
+"""Names of arguments in messages, in the words of the interface that is used.
 
-A refusal such as "keep the gaps, with missing='state'" helps who called a function, not who typed a
-command. So it is written with `argument("missing", "state")`. Words are Python's, unless an
-interface of another kind is at work (`speaking`) and has its own.
+A message such as "keep the gaps, with missing='state'" helps the caller of a function, not somebody
+who typed a command. So it is written with `argument("missing", "state")`, which gives Python's
+words unless another interface is active (`speaking`) and has its own.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Protocol
 
 
 class Interface(Protocol):
-    """What people use instead of Python, such as a command line."""
+    """An interface other than Python, such as the command line."""
 
     def is_used(self) -> bool:
-        """Whether this thread works for somebody who uses it."""
+        """Whether the current thread serves a user of this interface."""
 
     def argument(self, name: str, value: tuple[object, ...]) -> str | None:
-        """Name an argument, perhaps with a value; None if it has no other words."""
+        """Name an argument, with a value if there is one; None for Python's name."""
 
 
 _interfaces: list[Interface] = []
@@ -27,7 +27,7 @@ _interfaces: list[Interface] = []
 
 @contextmanager
 def speaking(interface: Interface) -> Iterator[None]:
-    """Let what is said during a block be in the words of an interface."""
+    """Write messages in the words of an interface during a block."""
     _interfaces.append(interface)
     try:
         yield
@@ -36,19 +36,19 @@ def speaking(interface: Interface) -> Iterator[None]:
 
 
 def argument(name: str, *value: object) -> str:
-    """Name an argument, or an argument with a value to pass.
+    """Name an argument, with the value to pass if one is given.
 
     >>> argument("epsilon"), argument("missing", "state"), argument("limits", (0, 100))
     ('epsilon', "missing='state'", 'limits=(0, 100)')
     """
     for interface in _interfaces[-1:]:
-        if interface.is_used() and (said := interface.argument(name, value)) is not None:
-            return said
+        if interface.is_used() and (words := interface.argument(name, value)) is not None:
+            return words
     return f"{name}={value[0]!r}" if value else name
 
 
 def either(called: str, typed: str) -> str:
-    """Say what to call, or what to type where a command was typed.
+    """Return the Python call, or what to type where a command was typed.
 
     >>> either("query.on(start, stop)", "--window START:STOP")
     'query.on(start, stop)'

@@ -209,7 +209,7 @@ def test_the_encoding_of_files_is_found_and_can_be_said(cli, hospitals, tmp_path
     found = cli(*ask)
     assert found.code == 0
     assert (
-        "P2.csv is read with encoding cp1252 where letters are no UTF-8; change that with"
+        "P2.csv is read with encoding cp1252 where letters are not UTF-8; change that with"
         in found.err
     )
     assert "Müdigkeit" in set(pandas.read_csv(out)["disease"])

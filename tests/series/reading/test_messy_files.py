@@ -132,7 +132,7 @@ def test_both_readers_agree_on_odd_cells(tmp_path, by):
         letters = read_series(path, "ä")
         assert letters.states == ("ü",)
         if by == "arrow" or begin == 1:
-            assert "read with encoding cp1252 where letters are no UTF-8" in letters.reading
+            assert "read with encoding cp1252 where letters are not UTF-8" in letters.reading
 
 
 @pytest.mark.parametrize(
