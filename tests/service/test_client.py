@@ -211,7 +211,7 @@ def test_a_token_goes_over_no_open_wire():
 
 def test_a_curator_that_is_not_there_is_told():
     with pytest.raises(StorageError, match="cannot be reached"):
-        CuratorConnection("http://127.0.0.1:1", "t", pauses=(0.0,)).told("GET", "/v1/me")
+        CuratorConnection("http://127.0.0.1:1", "t", pauses=(0.0,)).request("GET", "/v1/me")
 
 
 def test_the_first_start_shows_a_token_and_later_ones_do_not(curator, tmp_path):

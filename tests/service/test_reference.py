@@ -61,7 +61,7 @@ class Recorded:
     def __init__(self):
         self.sent = set()
 
-    def told(self, method, path, body=None, *, key=None, media_type="", again=False):
+    def request(self, method, path, body=None, *, key=None, media_type="", retry=False):
         self.sent.add((method, path, key is not None, body is not None and media_type != ""))
         ranking = {"metric": "", "confidence": 0.95, "method": "", "scores": []}
         return {"rows": 0, "secret": "", "content": "", "items": [], **ranking}
@@ -92,7 +92,7 @@ def test_every_method_of_the_client_asks_a_route_as_its_record_says(tmp_path):
     file = tmp_path / "rows.csv"
     file.write_text("age\n3\n")
     client, wire = Curator("http://127.0.0.1", "t"), Recorded()
-    client._at = wire
+    client._connection = wire
     methods = [name for name in vars(Curator) if not name.startswith("_")]
     for name in methods:
         needed = [

@@ -1,6 +1,7 @@
-"""A curator as Python objects, over HTTP, with the standard library alone.
+"""The Python client of a curator, over HTTP, with the standard library only.
 
-`Curator` asks one, `records` is what it tells, `connection` how it is reached.
+`Curator` has a method for each operation, `records` the records that they return, `connection` the
+requests with their retries.
 """
 
 from quiltwork._lazy_exports import lazy_exports

@@ -1,7 +1,7 @@
-"""How a curator is reached: one request after the other, retried where that does no harm.
+"""The HTTP connection to a curator: one request at a time, with retries for idempotent requests.
 
-Everything that may be asked twice is asked again when the connection breaks or the curator is
-restarting; a question is, because its key answers it once.
+Idempotent requests are retried when the connection breaks or the curator restarts. Questions are
+among them, since their Idempotency-Key is answered and debited once.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _ERRORS: dict[str, type[QuiltworkError]] = {
 
 
 class CuratorConnection:
-    """The way to a curator, for one token."""
+    """Requests to one curator with one token."""
 
     def __init__(
         self,
@@ -49,36 +49,38 @@ class CuratorConnection:
         timeout: float = 60.0,
         pauses: tuple[float, ...] = (0.2, 0.5, 1.0, 2.0, 4.0),
     ) -> None:
-        """Connect to nothing yet."""
+        """Check the URL and the token; nothing is sent yet."""
         parts = urlsplit(instance(url, str, "url"))
         if parts.scheme not in ("http", "https") or not parts.hostname or parts.username:
-            raise InvalidInputError("A curator's URL is written as https://curator.example.org.")
+            raise InvalidInputError(
+                f"{url!r} is not the URL of a curator. Write it as https://curator.example.org."
+            )
         if parts.scheme == "http" and parts.hostname not in _LOOPBACK:
             raise InvalidInputError(
-                "Over http the token could be read by anybody on the way; use https."
+                "Over http anybody on the network could read the token. Use https."
             )
         self._pauses = pauses
         self.url, self._parts = url.rstrip("/"), parts
         self._token, self._timeout = instance(token, str, "token").strip(), timeout
         if not self._token.isascii() or not self._token.isprintable():
-            raise InvalidInputError("This is no token of a curator.")
+            raise InvalidInputError("The token holds characters that no curator's token has.")
 
     def __repr__(self) -> str:
-        """Show where it is, and no token."""
+        """Return the URL, without the token."""
         return f"Curator({self.url!r})"
 
     def pages(self, path: str) -> Iterator[dict[str, Any]]:
-        """Go through a list, page after page."""
+        """Yield all items of a list route, fetching its pages as needed."""
         after: str | None = None
         while True:
             query = "" if after is None else f"?{urlencode({'after': after})}"
-            page = self.told("GET", f"{path}{query}")
+            page = self.request("GET", f"{path}{query}")
             yield from page["items"]
             after = page["next"]
             if after is None:
                 return
 
-    def told(
+    def request(
         self,
         method: str,
         path: str,
@@ -86,29 +88,29 @@ class CuratorConnection:
         *,
         key: str | None = None,
         media_type: str = "application/json",
-        again: bool = False,
+        retry: bool = False,
     ) -> Any:
-        """Send one request, `again` where that does no harm; return what is told."""
+        """Send one request and return its parsed answer; GET and `retry` repeat it on failures."""
         headers = {"Authorization": f"Bearer {self._token}", "Accept": "application/json"}
         content = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         if content is not None:
             headers["Content-Type"] = media_type
         if key is not None:
             headers["Idempotency-Key"] = key
-        last = StorageError(f"The curator at {self.url} cannot be reached.")
-        for pause in (*self._pauses, None) if again or method == "GET" else (None,):
+        failure = StorageError(f"The curator at {self.url} cannot be reached.")
+        for pause in (*self._pauses, None) if retry or method == "GET" else (None,):
             try:
-                status, text = self._sent(method, path, content, headers)
+                status, text = self._send(method, path, content, headers)
             except (OSError, http.client.HTTPException) as error:
-                last = StorageError(f"The curator at {self.url} cannot be reached ({error}).")
+                failure = StorageError(f"The curator at {self.url} cannot be reached ({error}).")
             else:
                 if status not in _BUSY or pause is None:
-                    return _read(status, text)
+                    return _parse(status, text)
             if pause is not None:
                 time.sleep(pause)
-        raise last
+        raise failure
 
-    def _sent(
+    def _send(
         self, method: str, path: str, content: bytes | None, headers: dict[str, str]
     ) -> tuple[int, bytes]:
         host, port = str(self._parts.hostname), self._parts.port
@@ -122,27 +124,31 @@ class CuratorConnection:
             connection = http.client.HTTPConnection(host, port, timeout=self._timeout)
         try:
             connection.request(method, f"{self._parts.path.rstrip('/')}{path}", content, headers)
-            answer = connection.getresponse()
-            return answer.status, answer.read()
+            response = connection.getresponse()
+            return response.status, response.read()
         finally:
             connection.close()
 
 
-def _read(status: int, text: bytes) -> Any:
+def _parse(status: int, text: bytes) -> Any:
+    """Return the document of a successful answer; raise the error that a problem stands for."""
     if status == 204:
         return None
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except ValueError:
-        raise StorageError(f"Something that is no curator answered with {status}.") from None
+        raise StorageError(
+            f"The server answered with status {status} and no JSON: it is not a curator."
+        ) from None
     if 200 <= status < 300:
-        return found
-    kind, detail = found.get("kind", ""), found.get("detail", f"Refused with {status}.")
+        return document
+    kind = document.get("kind", "")
+    detail = document.get("detail", f"The curator refused the request with status {status}.")
     if kind == "unauthenticated":
-        detail = "The curator did not accept the token that was given: it is wrong, old or revoked."
+        detail = "The curator did not accept the token: it is wrong, expired or revoked."
     raise _ERRORS.get(kind, InvalidInputError)(str(detail))
 
 
 def path(*parts: str) -> str:
-    """Return the path of something in the API."""
-    return "/".join(["/v1", *(quote(instance(one, str, "A name"), safe="") for one in parts)])
+    """Return the path of the API with these parts, each escaped."""
+    return "/".join(["/v1", *(quote(instance(part, str, "A name"), safe="") for part in parts)])

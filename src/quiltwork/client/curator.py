@@ -1,4 +1,4 @@
-"""`Curator`: what the API of a curator does, as methods."""
+"""`Curator`: the operations of a curator's API, as methods."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from quiltwork.client.records import (
     Released,
     Score,
     Verification,
-    read,
+    from_document,
 )
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, positive_fraction
@@ -38,36 +38,44 @@ _MEDIA_TYPES = {
 
 
 class Curator:
-    """A curator at a URL, for one token.
+    """A client of the curator at a URL, with one token.
+
+    Idempotent requests are retried when the connection breaks. Refusals are raised as the errors
+    that the same operation raises locally, such as `BudgetExceeded`; also `Forbidden` and
+    `NotFound`.
 
     Args:
-        url: such as "https://curator.example.org"; http only for this machine.
-        token: as its owner handed it out.
+        url: such as "https://curator.example.org"; plain http only for this machine.
+        token: a token made by the curator.
         timeout: seconds to wait for an answer.
 
     Raises:
-        InvalidInputError: for another URL, and what is no token.
+        InvalidInputError: for a malformed URL or token.
+
+    >>> curator = Curator("https://curator.example.org", "qwk_…".replace("…", 72 * "0"))
+    >>> curator
+    Curator('https://curator.example.org')
     """
 
     def __init__(self, url: str, token: str, timeout: float = 60.0) -> None:
-        """Connect to nothing yet."""
-        self._at = CuratorConnection(url, token, timeout)
+        """Check the URL and the token; nothing is sent yet."""
+        self._connection = CuratorConnection(url, token, timeout)
 
     def __repr__(self) -> str:
-        """Show where it is, and no token."""
-        return f"Curator({self._at.url!r})"
+        """Return the URL, without the token."""
+        return f"Curator({self._connection.url!r})"
 
     def me(self) -> dict[str, Any]:
-        """Say who the token is for, and what it allows."""
-        return dict(self._at.told("GET", "/v1/me"))
+        """Return the token's member and role, and the actions that it allows."""
+        return dict(self._connection.request("GET", "/v1/me"))
 
     def datasets(self) -> list[Dataset]:
-        """Return the datasets that the token may use."""
-        return list(self._listed(Dataset, "datasets"))
+        """Return all datasets that the token may use."""
+        return list(self._list(Dataset, "datasets"))
 
     def dataset(self, name: str) -> Dataset:
         """Return one dataset."""
-        return self._told(Dataset, "GET", "datasets", name)
+        return self._call(Dataset, "GET", "datasets", name)
 
     def register_series(
         self,
@@ -80,16 +88,16 @@ class Curator:
         delta: Number | None = None,
         **reading: Any,
     ) -> Dataset:
-        """Register a series: `value` is the column of states; for `reading` see the API's page.
+        """Register a series; `value` is the column of states, `reading` as on the API's page.
 
-        With a `delta` it is accounted for in (ε, δ), and answered with Gaussian noise.
+        With a `delta` the account is in (ε, δ), and answers have Gaussian noise.
         """
         believed = json.loads(beliefs_to_json(as_beliefs(beliefs)))
         about = {"belief": believed, "value": value, **reading}
         body = {"name": name, "budget": _number(budget, "budget"), "series": about, "text": text}
         if delta is not None:
             body["delta"] = _number(delta, "delta")
-        return self._told(Dataset, "POST", "datasets", body=body, again=False)
+        return self._call(Dataset, "POST", "datasets", body=body, retry=False)
 
     def register_counts(
         self,
@@ -100,15 +108,15 @@ class Curator:
         text: str = "",
         **about: Any,
     ) -> Dataset:
-        """Register people in public categories: columns, each with all its values."""
+        """Register counts of people, by columns with all their public categories."""
         listed = {column: list(labels) for column, labels in columns.items()}
         counts = {"columns": listed, **about}
         body = {"name": name, "budget": _number(budget, "budget"), "counts": counts, "text": text}
-        return self._told(Dataset, "POST", "datasets", body=body, again=False)
+        return self._call(Dataset, "POST", "datasets", body=body, retry=False)
 
     def add_rows(self, dataset: str, file: str | Path) -> dict[str, Any]:
-        """Send a CSV or Parquet file; a series grows by its rows."""
-        return self._sent("POST", path("datasets", dataset, "rows"), file)
+        """Add the rows of a CSV or Parquet file; they extend a series."""
+        return self._upload("POST", path("datasets", dataset, "rows"), file)
 
     def share(
         self,
@@ -117,17 +125,17 @@ class Curator:
         cap: Number | None = None,
         reserved: Number | None = None,
     ) -> Dataset:
-        """Let a member use a dataset; an analyst up to a cap, or with a reserved share."""
-        given = {"cap": cap, "reserved": reserved}
-        body = {name: _number(part, name) for name, part in given.items() if part is not None}
-        return self._told(Dataset, "PUT", "datasets", dataset, "access", member, body=body)
+        """Give a member access to a dataset; an analyst may get a cap or a reserved share."""
+        limits = {"cap": cap, "reserved": reserved}
+        body = {name: _number(value, name) for name, value in limits.items() if value is not None}
+        return self._call(Dataset, "PUT", "datasets", dataset, "access", member, body=body)
 
     def preview(
         self, dataset: str, query: Query | Mapping[str, Any], epsilon: Number
     ) -> AnswerPreview:
-        """Say what an answer would cost and how far off it would be; nothing is spent."""
+        """Return the cost and the expected error of an answer; nothing is spent."""
         body = {"query": _document(query), "epsilon": _number(epsilon, "epsilon")}
-        return self._told(AnswerPreview, "POST", "datasets", dataset, "preview", body=body)
+        return self._call(AnswerPreview, "POST", "datasets", dataset, "preview", body=body)
 
     def ask(
         self,
@@ -136,22 +144,29 @@ class Curator:
         epsilon: Number,
         key: str | None = None,
     ) -> Released:
-        """Ask a question; under one key it is answered, and paid, once.
+        """Ask a question; the budget is debited first.
+
+        Args:
+            dataset: the dataset's name.
+            query: a query of `quiltwork.queries`, or its document; for counts a table document.
+            epsilon: the privacy level.
+            key: an idempotency key: a retry under the same key gets the stored answer and costs
+                nothing. A random one by default, which protects the client's own retries only.
 
         Raises:
-            BudgetExceeded: if it does not fit; nothing was spent.
+            BudgetExceeded: if the budget does not allow it; nothing was spent.
         """
         body = {"query": _document(query), "epsilon": _number(epsilon, "epsilon")}
-        used = key or secrets.token_hex(16)
-        return self._told(Released, "POST", "datasets", dataset, "releases", body=body, key=used)
+        key = key or secrets.token_hex(16)
+        return self._call(Released, "POST", "datasets", dataset, "releases", body=body, key=key)
 
     def releases(self, dataset: str) -> Iterator[Released]:
-        """Go through what was released, oldest first."""
-        return self._listed(Released, "datasets", dataset, "releases")
+        """Yield all releases, oldest first."""
+        return self._list(Released, "datasets", dataset, "releases")
 
     def ledger(self, dataset: str) -> Iterator[dict[str, Any]]:
-        """Go through what was debited, oldest first."""
-        return self._at.pages(path("datasets", dataset, "ledger"))
+        """Yield all debits, oldest first."""
+        return self._connection.pages(path("datasets", dataset, "ledger"))
 
     def plan(
         self,
@@ -159,61 +174,63 @@ class Curator:
         questions: Sequence[Mapping[str, Any]],
         budget: Number | None = None,
     ) -> dict[str, Any]:
-        """Find the noise with which questions to come cost a budget together."""
+        """Return the noise at which future questions together cost a budget."""
         body: dict[str, Any] = {
-            "questions": [{**one, "query": _document(one["query"])} for one in questions]
+            "questions": [{**item, "query": _document(item["query"])} for item in questions]
         }
         if budget is not None:
             body["budget"] = _number(budget, "budget")
-        return dict(self._at.told("POST", path("datasets", dataset, "plan"), body, again=True))
+        return dict(
+            self._connection.request("POST", path("datasets", dataset, "plan"), body, retry=True)
+        )
 
     def delete_rows(self, dataset: str) -> None:
         """Delete all rows of a dataset; its ledger and releases stay."""
-        self._deleted("datasets", dataset, "rows")
+        self._delete("datasets", dataset, "rows")
 
     def invite(
         self, member: str, role: Literal["owner", "provider", "analyst", "auditor"]
     ) -> dict[str, Any]:
-        """Invite somebody."""
-        return dict(self._at.told("POST", "/v1/members", {"name": member, "role": role}))
+        """Invite a member, in one role."""
+        return dict(self._connection.request("POST", "/v1/members", {"name": member, "role": role}))
 
-    def make_token(self, member: str, **narrowed: Any) -> str:
-        """Make a token for somebody, perhaps for some datasets, actions and days; shown once."""
-        made = self._at.told("POST", path("members", member, "tokens"), narrowed)
-        return str(made["secret"])
+    def make_token(self, member: str, **limits: Any) -> str:
+        """Make a token and return its secret; `limits` are `datasets`, `actions` and `days`."""
+        issued = self._connection.request("POST", path("members", member, "tokens"), limits)
+        return str(issued["secret"])
 
     def revoke_token(self, member: str, token: str) -> None:
-        """Revoke a token by its identity."""
-        self._deleted("members", member, "tokens", token)
+        """Revoke a token by its id."""
+        self._delete("members", member, "tokens", token)
 
     def unshare(self, dataset: str, member: str) -> None:
-        """Take access to a dataset back."""
-        self._deleted("datasets", dataset, "access", member)
+        """Withdraw a member's access to a dataset."""
+        self._delete("datasets", dataset, "access", member)
 
     def retire(self, dataset: str, reason: str = "no longer used") -> Dataset:
-        """Release nothing more from a dataset, for good."""
+        """Retire a dataset: nothing more is ever released from it."""
         body = {"reason": reason}
-        return self._told(Dataset, "POST", "datasets", dataset, "retirement", body=body)
+        return self._call(Dataset, "POST", "datasets", dataset, "retirement", body=body)
 
     def jobs(self) -> Iterator[Job]:
-        """Go through the long work that was asked for, the latest first."""
-        return self._listed(Job, "jobs")
+        """Yield the jobs that the member started, the latest first."""
+        return self._list(Job, "jobs")
 
     def job(self, job: str) -> Job:
-        """Say where a job is."""
-        return self._told(Job, "GET", "jobs", job)
+        """Return the state and progress of a job."""
+        return self._call(Job, "GET", "jobs", job)
 
     def cancel(self, job: str) -> Job:
-        """Cancel a job."""
-        return self._told(Job, "POST", "jobs", job, "cancellation")
+        """Cancel a job at once."""
+        return self._call(Job, "POST", "jobs", job, "cancellation")
 
     def tables(self) -> list[CollaborativeTable]:
-        """Return the collaborative tables that the token may use."""
-        return list(self._listed(CollaborativeTable, "tables"))
+        """Return all collaborative tables that the token may use."""
+        return list(self._list(CollaborativeTable, "tables"))
 
     def table(self, name: str) -> CollaborativeTable:
-        """Return one table."""
-        return self._told(CollaborativeTable, "GET", "tables", name)
+        """Return one collaborative table."""
+        return self._call(CollaborativeTable, "GET", "tables", name)
 
     def make_table(
         self,
@@ -225,70 +242,70 @@ class Curator:
         m: int = 1,
         **rules: Any,
     ) -> CollaborativeTable:
-        """Make a table that providers give rows to; further `rules` are on the API's page."""
+        """Create a table for which providers upload rows; further `rules` as on the API's page."""
         roles = {"quasi_identifiers": list(quasi_identifiers), "sensitive": sensitive}
         body = {"name": name, "rules": {**roles, "k": k, "l": l, "m": m, **rules}}
-        return self._told(CollaborativeTable, "POST", "tables", body=body)
+        return self._call(CollaborativeTable, "POST", "tables", body=body)
 
     def give_rows(self, table: str, file: str | Path) -> int:
-        """Give rows to a table, in the place of those given before; return how many."""
-        return int(self._sent("PUT", path("tables", table, "rows"), file)["rows"])
+        """Upload rows for a table, replacing earlier ones; return their number."""
+        return int(self._upload("PUT", path("tables", table, "rows"), file)["rows"])
 
     def publish(self, table: str) -> Job:
-        """Publish a table, once; a large one in the background."""
-        return self._told(Job, "POST", "tables", table, "publication")
+        """Start the publication of a table, which happens once, and return its job."""
+        return self._call(Job, "POST", "tables", table, "publication")
 
     def published(self, table: str) -> str:
         """Return the published table as CSV."""
-        return str(self._at.told("GET", path("tables", table, "publication"))["content"])
+        return str(self._connection.request("GET", path("tables", table, "publication"))["content"])
 
     def table_report(self, table: str) -> dict[str, Any]:
-        """Say what a published table reveals, and who could break what."""
-        return dict(self._at.told("GET", path("tables", table, "report")))
+        """Return the risk of a published table and the coalitions that could break it."""
+        return dict(self._connection.request("GET", path("tables", table, "report")))
 
     def row_groups(self, table: str) -> str:
-        """Return a provider's own rows as they were published, as CSV: which groups they are in."""
-        return str(self._at.told("GET", path("tables", table, "row-groups"))["content"])
+        """Return a provider's own rows as published, as CSV, which shows their groups."""
+        return str(self._connection.request("GET", path("tables", table, "row-groups"))["content"])
 
     def check_own_rows(self, table: str) -> dict[str, Any]:
-        """Say what a provider learns from the published table with its own rows."""
-        return dict(self._at.told("GET", path("tables", table, "check")))
+        """Return what a provider can infer from the published table and its own rows."""
+        return dict(self._connection.request("GET", path("tables", table, "check")))
 
     def holdouts(self) -> list[Holdout]:
-        """Return the holdouts that the token may use."""
-        return list(self._listed(Holdout, "holdouts"))
+        """Return all holdouts that the token may use."""
+        return list(self._list(Holdout, "holdouts"))
 
     def holdout(self, name: str) -> Holdout:
         """Return one holdout."""
-        return self._told(Holdout, "GET", "holdouts", name)
+        return self._call(Holdout, "GET", "holdouts", name)
 
     def register_holdout(
-        self, name: str, train: str | Path | None, holdout: str | Path, **asked: Any
+        self, name: str, train: str | Path | None, holdout: str | Path, **spec: Any
     ) -> Holdout:
-        """Register a holdout, give its tables and open it; for `asked` see the API's page.
+        """Register a holdout, upload its tables and open it; `spec` as on the API's page.
 
-        A ladder (`mode="ladder"`) has no training table. If a table is refused nothing stays, and
-        the name is free again.
+        A ladder (`mode="ladder"`) has no training table. If a table is refused, the holdout is
+        withdrawn and its name is free again.
         """
-        given = {"train": train, "holdout": holdout}
-        sent = {side: files.read_bytes(file) for side, file in given.items() if file is not None}
-        self._at.told("POST", "/v1/holdouts", {"name": name, **asked}, again=True)
+        tables = {"train": train, "holdout": holdout}
+        contents = {side: files.read_bytes(f) for side, f in tables.items() if f is not None}
+        self._connection.request("POST", "/v1/holdouts", {"name": name, **spec}, retry=True)
         try:
-            for side, content in sent.items():
-                where = path("holdouts", name, "tables", side)
-                self._at.told("PUT", where, content, media_type="text/csv")
-            return self._told(Holdout, "POST", "holdouts", name, "opening")
+            for side, content in contents.items():
+                target = path("holdouts", name, "tables", side)
+                self._connection.request("PUT", target, content, media_type="text/csv")
+            return self._call(Holdout, "POST", "holdouts", name, "opening")
         except InvalidInputError:
             self.withdraw_holdout(name)
             raise
 
     def withdraw_holdout(self, name: str) -> None:
-        """Take back a holdout that was never opened; its name is free again."""
-        self._deleted("holdouts", name)
+        """Withdraw a holdout that was never opened; its name is free again."""
+        self._delete("holdouts", name)
 
     def delete_tables(self, holdout: str) -> None:
-        """Delete both tables of a holdout; its answers and the ledger stay."""
-        self._deleted("holdouts", holdout, "tables")
+        """Delete the tables of a holdout; its answers and the ledger stay."""
+        self._delete("holdouts", holdout, "tables")
 
     def score(
         self,
@@ -297,76 +314,81 @@ class Curator:
         metric: str = "accuracy",
         key: str | None = None,
     ) -> Score:
-        """Ask a holdout how good predictions are, as {"17": 1} for every id; once for each key."""
+        """Score predictions such as {"17": 1}, one for every id; once for each idempotency key."""
         from quiltwork.holdout.prediction_tables import predictions_by_id
 
         body = {"predictions": predictions_by_id(predictions, "predictions"), "metric": metric}
-        used = key or secrets.token_hex(16)
-        return self._told(Score, "POST", "holdouts", holdout, "questions", body=body, key=used)
+        key = key or secrets.token_hex(16)
+        return self._call(Score, "POST", "holdouts", holdout, "questions", body=body, key=key)
 
     def choose(self, holdout: str, number: int) -> Holdout:
-        """Name the submission of one's own that is scored at the end; until then it may change."""
-        return self._told(Holdout, "PUT", "holdouts", holdout, "choice", body={"number": number})
+        """Choose the submission for the final ranking; it can be changed until the end."""
+        return self._call(Holdout, "PUT", "holdouts", holdout, "choice", body={"number": number})
 
     def finish(self, holdout: str) -> FinalRanking:
-        """End a competition: score what every member named on the rows that were kept apart."""
-        self._at.told("POST", path("holdouts", holdout, "end"), again=True)
+        """End a competition: score the chosen submissions on held-back rows, return the ranking."""
+        self._connection.request("POST", path("holdouts", holdout, "end"), retry=True)
         return self.ranking(holdout)
 
     def ranking(self, holdout: str) -> FinalRanking:
-        """Return how a competition ended: who is ahead, and who cannot be told apart."""
+        """Return the final ranking, with the members who cannot be distinguished."""
         from quiltwork.holdout.final_ranking import ranking_from_body
 
-        return ranking_from_body(self._at.told("GET", path("holdouts", holdout, "ranking")))
+        return ranking_from_body(
+            self._connection.request("GET", path("holdouts", holdout, "ranking"))
+        )
 
     def standings(self, holdout: str) -> list[Score]:
-        """Return every member's best answers."""
+        """Return each member's best answers."""
         return self._scores(holdout, "standings")
 
     def scores(self, holdout: str) -> list[Score]:
-        """Return one's own answers, in order; who made the holdout gets everybody's."""
+        """Return the member's own answers in order; the owner gets everybody's."""
         return self._scores(holdout, "scores")
 
-    def _scores(self, holdout: str, which: str) -> list[Score]:
-        found = self._at.told("GET", path("holdouts", holdout, which))
-        return [read(Score, one) for one in found["items"]]
+    def _scores(self, holdout: str, kind: str) -> list[Score]:
+        document = self._connection.request("GET", path("holdouts", holdout, kind))
+        return [from_document(Score, score) for score in document["items"]]
 
     def admit(self, kind: Literal["table", "holdout"], name: str, member: str) -> None:
-        """Let a member use a table or a holdout."""
-        self._at.told("PUT", path(f"{kind}s", name, "access", member), again=True)
+        """Give a member access to a table or a holdout."""
+        self._connection.request("PUT", path(f"{kind}s", name, "access", member), retry=True)
 
     def dismiss(self, kind: Literal["table", "holdout"], name: str, member: str) -> None:
-        """Take access to a table or a holdout back."""
-        self._deleted(f"{kind}s", name, "access", member)
+        """Withdraw a member's access to a table or a holdout."""
+        self._delete(f"{kind}s", name, "access", member)
 
     def log(self) -> Iterator[dict[str, Any]]:
-        """Go through the audit log, oldest first."""
-        return self._at.pages("/v1/log")
+        """Yield the entries of the audit log, oldest first."""
+        return self._connection.pages("/v1/log")
 
     def verify(self) -> Verification:
-        """Let the curator check its chain of hashes and every total."""
-        return self._told(Verification, "POST", "log", "verification")
+        """Let the curator verify its hash chain and every total."""
+        return self._call(Verification, "POST", "log", "verification")
 
-    def _told(
+    def _call(
         self,
         kind: type[Kind],
         method: str,
-        *where: str,
+        *parts: str,
         body: Any = None,
         key: str | None = None,
-        again: bool = True,
+        retry: bool = True,
     ) -> Kind:
-        return read(kind, self._at.told(method, path(*where), body, key=key, again=again))
+        document = self._connection.request(method, path(*parts), body, key=key, retry=retry)
+        return from_document(kind, document)
 
-    def _listed(self, kind: type[Kind], *where: str) -> Iterator[Kind]:
-        return (read(kind, one) for one in self._at.pages(path(*where)))
+    def _list(self, kind: type[Kind], *parts: str) -> Iterator[Kind]:
+        return (from_document(kind, item) for item in self._connection.pages(path(*parts)))
 
-    def _deleted(self, *where: str) -> None:
-        self._at.told("DELETE", path(*where), again=True)
+    def _delete(self, *parts: str) -> None:
+        self._connection.request("DELETE", path(*parts), retry=True)
 
-    def _sent(self, method: str, where: str, file: str | Path) -> dict[str, Any]:
+    def _upload(self, method: str, target: str, file: str | Path) -> dict[str, Any]:
         kind = _MEDIA_TYPES.get(Path(file).suffix, "text/csv")
-        return dict(self._at.told(method, where, files.read_bytes(file), media_type=kind))
+        return dict(
+            self._connection.request(method, target, files.read_bytes(file), media_type=kind)
+        )
 
 
 def _number(value: Number, name: str) -> str:

@@ -1,6 +1,6 @@
-"""What a curator tells: the records that the service writes and its client reads.
+"""The records that a curator returns, shared by the service and its client.
 
-Plain dataclasses, so that the client needs nothing that the service is made of.
+They are plain dataclasses, so the client needs none of the service's dependencies.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ Kind = TypeVar("Kind")
 
 @dataclass(frozen=True)
 class MemberShare:
-    """What one member may use of a budget, and has used."""
+    """One member's share of a budget: the part used, its cap, and the part reserved."""
 
     member: str
     charged: float = 0.0
@@ -25,10 +25,10 @@ class MemberShare:
 
 @dataclass(frozen=True)
 class Dataset:
-    """A dataset at a glance; other members' `shares` are for its owner and auditors.
+    """A dataset with its budget; `shares` of other members are visible to its owner and auditors.
 
-    The budget covers `length` time points, of which so many have `arrived`; None if not known. With
-    a `delta` what is `spent`, `remaining` and shared out are shares of what ε and δ allow.
+    The budget covers `length` time points, of which `arrived` have rows; None if unknown. With a
+    `delta`, `spent`, `remaining` and all shares are fractions of what ε and δ allow.
     """
 
     name: str
@@ -55,7 +55,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class AnswerExample:
-    """An answer about data that were simulated from the belief, with its intervals."""
+    """An answer about data simulated from the belief, with its intervals."""
 
     cells: list[Any]
     values: list[Any]
@@ -64,7 +64,7 @@ class AnswerExample:
 
 @dataclass(frozen=True)
 class AnswerPreview:
-    """What an answer would cost and how far off it would be; nothing was spent."""
+    """The cost and the expected error of an answer; nothing was spent."""
 
     dataset: str
     granted: bool
@@ -86,7 +86,7 @@ class AnswerPreview:
 
 @dataclass(frozen=True)
 class Released:
-    """An answer with its error bars; `document` is the whole release as quiltwork writes it."""
+    """An answer with its intervals; `document` is the full release, as its `to_json` writes it."""
 
     number: int
     dataset: str
@@ -118,7 +118,7 @@ class Released:
 
 @dataclass(frozen=True)
 class Verification:
-    """Whether the chain is intact, and where it ends: keep it, to compare later."""
+    """Whether the ledger is intact, and the hash at its end, to compare with later."""
 
     intact: bool
     detail: str
@@ -129,7 +129,7 @@ class Verification:
 
 @dataclass(frozen=True)
 class Job:
-    """The publication of the table `subject`; `place` counts the jobs before it while it waits."""
+    """The publication of the table `subject`; `place` is the number of jobs queued before it."""
 
     id: str
     subject: str
@@ -147,9 +147,9 @@ class Job:
 
 @dataclass(frozen=True)
 class GivenPart:
-    """How many rows a provider gave to a table.
+    """The number of rows that a provider uploaded for a table.
 
-    `kept` is False once she has deleted them, of a table that was published with them.
+    `kept` is False if the provider deleted them after the table was published.
     """
 
     provider: str
@@ -159,7 +159,7 @@ class GivenPart:
 
 @dataclass(frozen=True)
 class CollaborativeTable:
-    """A table; a provider sees its own part, the owner and auditors all, analysts None."""
+    """A table; owner and auditors see all `parts`, a provider its own, analysts get None."""
 
     name: str
     owner: str
@@ -173,10 +173,10 @@ class CollaborativeTable:
 
 @dataclass(frozen=True)
 class HoldoutPromise:
-    """With probability `confidence` every answer is within `tolerance` of the truth.
+    """With probability `confidence` every answer is within `tolerance` of the true score.
 
-    That is a share of the metric's range, of the widest one that may be asked. Of a ladder the best
-    score is; it has no `epsilon`.
+    The tolerance is a share of the range of the widest offered metric. For a ladder it holds for
+    the best score, and there is no `epsilon`.
     """
 
     questions: int
@@ -187,11 +187,11 @@ class HoldoutPromise:
 
 @dataclass(frozen=True)
 class Holdout:
-    """A holdout: how many rounds are left, and what is promised for so many questions.
+    """A holdout: the rounds that are left, and the promised accuracy.
 
-    `attempts_left` is how many more answers the caller may get, `announcements_left` how many more
-    scores are announced, of all members together. `final_rows` are kept apart for the end, and
-    `chosen` is the submission that the caller has named for it.
+    `attempts_left` is the number of answers that the caller may still get, `announcements_left`
+    the number of scores still announced to all members together. `final_rows` are held back for the
+    final ranking, and `chosen` is the caller's submission for it.
     """
 
     name: str
@@ -219,11 +219,11 @@ class Holdout:
 
 @dataclass(frozen=True)
 class Score:
-    """An answer; larger is better. `overfit` says that it came from the holdout, with noise.
+    """A score; larger is better. `overfit` means that it came from the holdout, with noise.
 
-    `noise_sd` is the standard deviation of that noise, in the metric's unit; 0 where there is none.
-    A ladder tells a value only to what clearly beats its best. In standings `low` and `high` are
-    where the truth is.
+    `noise_sd` is the standard deviation of that noise, in the metric's unit; 0 without noise.
+    A ladder gives a value only to a submission that clearly beats its best. In standings `low` and
+    `high` are an interval for the true score.
     """
 
     member: str
@@ -238,18 +238,18 @@ class Score:
     high: float | None = None
 
 
-def read(kind: type[Kind], body: Mapping[str, Any]) -> Kind:
-    """Read a document; what a newer curator tells beyond it is left out."""
+def from_document(kind: type[Kind], body: Mapping[str, Any]) -> Kind:
+    """Return the record of a document; fields that only a newer curator knows are ignored."""
     hints = get_type_hints(kind)
-    named = [one.name for one in fields(kind)]  # type: ignore[arg-type]
-    return kind(**{name: _read(hints[name], body.get(name)) for name in named})
+    names = [field.name for field in fields(kind)]  # type: ignore[arg-type]
+    return kind(**{name: _convert(hints[name], body.get(name)) for name in names})
 
 
-def _read(hint: Any, value: Any) -> Any:
-    """Read what a field holds: a record, a list of them, or a value as it is."""
+def _convert(hint: Any, value: Any) -> Any:
+    """Convert a field's value: to a record, a list of records, or as it is."""
     for part in (hint, *get_args(hint)):
         if isinstance(value, dict) and is_dataclass(part):
-            return read(part, value)  # type: ignore[arg-type]
+            return from_document(part, value)  # type: ignore[arg-type]
         if isinstance(value, list) and get_origin(part) is list:
-            return [_read(get_args(part)[0], one) for one in value]
+            return [_convert(get_args(part)[0], item) for item in value]
     return value
