@@ -8,7 +8,7 @@ import click
 import pytest
 
 import quiltwork as qw
-from quiltwork.cli.typed_words import TypedWords
+from quiltwork.cli.option_names import OptionNames
 from quiltwork.errors import InvalidInputError
 from quiltwork.wording import argument, either, speaking
 
@@ -23,7 +23,7 @@ def tried(**_):
 
 
 def as_typed(say, server=""):
-    with speaking(TypedWords({server})), click.Context(tried, info_name="try"):
+    with speaking(OptionNames({server})), click.Context(tried, info_name="try"):
         return say()
 
 

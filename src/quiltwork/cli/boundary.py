@@ -1,8 +1,7 @@
-"""Where every error of the command line ends: one line on stderr and an exit code.
+"""The error boundary of the command line: every error becomes one line on stderr and an exit code.
 
-QuiltworkErrors carry their own exit code, misuse of the command line is 2, Ctrl-C is 130, a
-reader that went away (`| head`) is 141, and anything unexpected is 3. A traceback appears only
-with `--debug`.
+Quiltwork's errors have their own exit code; usage errors are 2, Ctrl-C 130, a closed output pipe
+(`| head`) 141, unexpected errors 3. A traceback appears only with `--debug`.
 """
 
 from __future__ import annotations
@@ -19,9 +18,9 @@ from typing import NoReturn
 import click
 
 from quiltwork import files
+from quiltwork.cli.option_names import OptionNames
 from quiltwork.cli.output import patience
 from quiltwork.cli.program import app
-from quiltwork.cli.typed_words import TypedWords
 from quiltwork.errors import (
     QuiltworkError,
     QuiltworkWarning,
@@ -32,9 +31,9 @@ from quiltwork.wording import speaking
 
 COMPLETION_VARIABLE = "_QUILTWORK_COMPLETE"
 INTERRUPTED = 130
-READER_GONE = 141
+BROKEN_PIPE = 141
 _SERVERS = {"serve", "mcp"}
-"""Commands that wait for others, and are not at work meanwhile."""
+"""Commands that wait for requests, so that a "Working" line would mislead."""
 
 
 def main(arguments: Sequence[str] | None = None) -> NoReturn:
@@ -43,17 +42,17 @@ def main(arguments: Sequence[str] | None = None) -> NoReturn:
 
 
 def run(arguments: Sequence[str], program: click.Command = app) -> int:
-    """Run one command line, of quiltwork or of a `program` of its repository; return its code."""
+    """Run one command line, of quiltwork or another click `program`; return the exit code."""
     if COMPLETION_VARIABLE in os.environ:
         app.main(prog_name="quiltwork", complete_var=COMPLETION_VARIABLE)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")  # ? for ε where a terminal's encoding lacks it
-    # What stands before a bare `--`, so that errors in parsing know the wishes too.
-    options = {*takewhile(lambda one: one != "--", arguments)}
+    # Read before click parses, so that errors of parsing follow --json and --debug too.
+    options = {*takewhile(lambda word: word != "--", arguments)}
     as_json = "--json" in options
     try:
-        with warnings.catch_warnings(), speaking(TypedWords(_SERVERS)):
+        with warnings.catch_warnings(), speaking(OptionNames(_SERVERS)):
             _show_own_warnings(as_json)
             with patience(quiet=as_json or not _SERVERS.isdisjoint(arguments[:1])):
                 code = _invoke(arguments, program)
@@ -62,17 +61,17 @@ def run(arguments: Sequence[str], program: click.Command = app) -> int:
     except BrokenPipeError:
         # Python would complain about the closed pipe once more when it exits.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return READER_GONE
+        return BROKEN_PIPE
     except (KeyboardInterrupt, click.Abort):
-        _complain("interrupted", "Interrupted.", as_json)
+        _print_error("interrupted", "Interrupted.", as_json)
         return INTERRUPTED
-    except Exception as error:  # the boundary: whatever it is, the user gets a sentence
+    except Exception as error:  # whatever it is, the user gets a sentence, never a traceback
         if "--debug" in options:
             import traceback
 
             click.echo(without_passwords(traceback.format_exc()), err=True)
         kind, message, code = _describe(error)
-        _complain(kind, message, as_json)
+        _print_error(kind, message, as_json)
         return code
 
 
@@ -80,20 +79,20 @@ def _invoke(arguments: Sequence[str], program: click.Command) -> int:
     try:
         with program.make_context(program.name, list(arguments)) as context:
             program.invoke(context)
-    except click.exceptions.Exit as leaving:
-        return leaving.exit_code
+    except click.exceptions.Exit as request:
+        return request.exit_code
     return 0
 
 
 def _describe(error: Exception) -> tuple[str, str, int]:
-    """Return (kind, message, exit code) of an error."""
+    """Return the kind, the message and the exit code of an error."""
     if isinstance(error, QuiltworkError):
         return _kind(type(error)), str(error), error.exit_code
     if isinstance(error, click.ClickException):
         return "usage", _usage_message(error), 2
     if isinstance(error, OSError):
-        where = "" if error.filename is None else f": {error.filename!r}"
-        return "storage", f"{error.strerror or error}{where}.", StorageError.exit_code
+        file = "" if error.filename is None else f": {error.filename!r}"
+        return "storage", f"{error.strerror or error}{file}.", StorageError.exit_code
     return (
         "internal",
         f"Unexpected {type(error).__name__}. This is a fault in quiltwork; run again with --debug "
@@ -103,7 +102,7 @@ def _describe(error: Exception) -> tuple[str, str, int]:
 
 
 def _kind(error_class: type[QuiltworkError]) -> str:
-    """Name the error's class as data: InvalidInputError is "invalid-input".
+    """Return an error class as the kind in JSON: InvalidInputError is "invalid-input".
 
     >>> from quiltwork.errors import BudgetExceeded
     >>> _kind(BudgetExceeded)
@@ -122,14 +121,14 @@ def _usage_message(error: click.ClickException) -> str:
     return f"{message.rstrip('.')}{end} See '{context.command_path} --help'."
 
 
-def _complain(kind: str, message: str, as_json: bool) -> None:
+def _print_error(kind: str, message: str, as_json: bool) -> None:
     line = without_passwords(" ".join(message.split()))
     document = files.dump("error", 1, {"error": {"kind": kind, "message": line}})
     click.echo(document if as_json else f"Error: {line}", err=True)
 
 
 def _show_own_warnings(as_json: bool) -> None:
-    """Print a QuiltworkWarning as one line; leave other warnings to Python's filters."""
+    """Print each QuiltworkWarning as one line; other warnings are left to Python's filters."""
     usual = warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], *where: object) -> None:

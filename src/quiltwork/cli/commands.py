@@ -1,7 +1,7 @@
-"""The map of commands. A new command is one line here: its name, where it lives, what it does.
+"""The table of commands: a new command is one line with its name, its module and its summary.
 
-Commands appear in `quiltwork --help` under their group, in this order; their module is imported
-only when they are asked for. What they do is the first sentence of their help.
+`quiltwork --help` lists commands by topic, in this order. A module is imported only when its
+command is used. The summary is the first sentence of the command's help; a test keeps them equal.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "First": {
         "check": (
             "quiltwork.cli.check:check",
-            "Look at your own files: how they are read, what is odd.",
+            "Look at your own files: how they are read, and what is odd.",
         ),
     },
     "Time series": {

@@ -1,4 +1,4 @@
-"""`quiltwork demo`: what quiltwork does, on embedded data."""
+"""The command `quiltwork demo`: the four systems on simulated data, with an HTML report."""
 
 from __future__ import annotations
 
@@ -32,19 +32,19 @@ def demo(
     """
     from quiltwork.demo import CHAPTERS, chapters, report
 
-    output.mkdir(parents=True, exist_ok=True)  # first: where it fails, nobody waits for it
-    told = []
+    output.mkdir(parents=True, exist_ok=True)  # fails before the work, not after it
+    results = []
     with progress(len(CHAPTERS), "Releasing") as bar:
         for chapter in chapters():
-            told.append(chapter)
+            results.append(chapter)
             bar.update(1)
     path = output / "index.html"
-    path.write_text(report(told), encoding="utf-8")
+    path.write_text(report(results), encoding="utf-8")
     body = {
-        "chapters": [{"name": c.name, "title": c.title, **c.data} for c in told],
+        "chapters": [{"name": c.name, "title": c.title, **c.data} for c in results],
         "report": str(path),
     }
-    lines = [line for c in told for line in (c.title, "", *c.lines, "")]
+    lines = [line for c in results for line in (c.title, "", *c.lines, "")]
     emit(files.dump("demo", 1, body), [*lines, f"Report: {path}"])
     if show:
         click.launch(str(path))

@@ -1,7 +1,7 @@
-"""The demonstration: every system on data the project makes up itself, ending with one page.
+"""The demo: each of the four systems on simulated data, and one HTML report.
 
-A chapter is one function that returns a `Chapter`; `CHAPTERS` lists them in order. A new chapter
-is a module here and one line in that table.
+A chapter is a function that returns a `Chapter`; `CHAPTERS` lists them in order. A new chapter is a
+module here and a line in that list.
 """
 
 from quiltwork.demo.tour import CHAPTERS, Chapter, chapters, report

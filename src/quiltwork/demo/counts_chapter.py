@@ -1,4 +1,4 @@
-"""Chapter: a table of counts by the geometric mechanism, and one reader of it."""
+"""The demo's chapter on counts: a table released by the geometric mechanism."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SEED = 20240229
 
 
 def chapter() -> Chapter:
-    """Release how residents travel to work, with intervals that hold the truth."""
+    """Release counts of how residents travel to work, with their intervals."""
     from quiltwork.counts import release_table
 
     truth = tally(survey())
@@ -35,22 +35,22 @@ def chapter() -> Chapter:
         axis="residents",
         estimates=estimates,
     )
-    rows = [(one.label, int(one.value), f"{one.low} to {one.high}") for one in estimates]
-    lines = [f"  {one.label:<8} {one.value:>4}   {one.low} to {one.high}" for one in estimates]
+    rows = [(e.label, int(e.value), f"{e.low} to {e.high}") for e in estimates]
+    lines = [f"  {e.label:<8} {e.value:>4}   {e.low} to {e.high}" for e in estimates]
     return Chapter(
         "counts",
-        "Counts: a table that anyone may read",
+        "Counts: a table that can be published",
         (
             f"{PEOPLE:,} simulated residents, epsilon = {float(EPSILON):g} for one of them added "
             "or removed:",
             *lines,
-            f"Each interval holds the true count with probability {float(CONFIDENCE):g}.",
+            f"Each interval contains the true count with probability {float(CONFIDENCE):g}.",
         ),
         (
             paragraph(
                 "A town asks its residents how they travel to work and publishes the counts. "
-                "Exact integer noise keeps any one resident's answer hidden, and the interval "
-                "beside each count says how far off it may be."
+                "Exact integer noise protects each resident's answer, and each count has an "
+                "interval for the true one."
             ),
             facts(
                 {
@@ -89,10 +89,10 @@ def survey(people: int = PEOPLE, seed: int = SEED) -> list[str]:
 
     edges = list(accumulate(SHARES))
     draws = np.random.default_rng(seed).random(people) * edges[-1]
-    places = np.searchsorted(edges, draws, side="right")
-    return [MODES[place] for place in places]
+    modes = np.searchsorted(edges, draws, side="right")
+    return [MODES[mode] for mode in modes]
 
 
 def tally(answers: Sequence[str]) -> dict[str, int]:
-    """Count each mode, absent ones included."""
+    """Return the count of each mode, including zeros."""
     return {mode: answers.count(mode) for mode in MODES}

@@ -1,4 +1,4 @@
-"""Chapter: a climber on a leaderboard where nothing can be learnt."""
+"""The demo's chapter on holdouts: a climbing attack on labels that cannot be predicted."""
 
 from __future__ import annotations
 
@@ -18,26 +18,26 @@ SEED = 19160430
 
 
 def chapter() -> Chapter:
-    """Let a greedy climber ask about random classifiers, on a plain board and on ours."""
+    """Simulate a climbing attack on a plain leaderboard and on a reusable holdout."""
     from quiltwork.demo.climber import simulate_attack
 
-    found = simulate_attack(rows=ROWS, questions=QUESTIONS, noise=NOISE, budget=BUDGET, seed=SEED)
-    last = found.climbs[-1]
-    answers = [one.reusable for one in found.climbs if one.reusable is not None]
+    attack = simulate_attack(rows=ROWS, questions=QUESTIONS, noise=NOISE, budget=BUDGET, seed=SEED)
+    last = attack.climbs[-1]
+    answers = [climb.reusable for climb in attack.climbs if climb.reusable is not None]
     ours = percent(answers[-1]) if answers else "no answer"
     return Chapter(
         "holdout",
-        "A holdout: scores that survive being asked again",
+        "A holdout: scores that stay accurate under repeated use",
         (
             f"{QUESTIONS} random classifiers on {ROWS:,} rows of coin flips; the truth is 50.0 %:",
-            f"  plain leaderboard {last.plain:>7.1%}",
+            f"  plain leaderboard {percent(last.plain):>7}",
             f"  reusable holdout  {ours:>7}   {last.rounds} of {BUDGET} noisy answers used",
         ),
-        _parts(found),
+        _parts(attack),
         {
             "rows": ROWS,
             "questions": QUESTIONS,
-            "truth": found.truth,
+            "truth": attack.truth,
             "plain": last.plain,
             "reusable": answers[-1] if answers else None,
             "rounds": last.rounds,
@@ -45,14 +45,14 @@ def chapter() -> Chapter:
     )
 
 
-def _parts(found: Attack) -> tuple[Any, ...]:
-    plain = tuple((float(one.questions), one.plain) for one in found.climbs)
-    ours = tuple((float(one.questions), one.reusable) for one in found.climbs if one.reusable)
-    truth = tuple((x, found.truth) for x, _ in plain)
+def _parts(attack: Attack) -> tuple[Any, ...]:
+    plain = tuple((float(c.questions), c.plain) for c in attack.climbs)
+    ours = tuple((float(c.questions), c.reusable) for c in attack.climbs if c.reusable)
+    truth = tuple((questions, attack.truth) for questions, _ in plain)
     chart = LineChart(
-        title="What the board believes",
-        description="Accuracy that each board reports for the majority vote of the classifiers "
-        "it called good, against the number of questions asked. Labels are coin flips.",
+        title="Reported accuracy under attack",
+        description="The accuracy that each board reports for the majority vote of the classifiers "
+        "it scored above 50 %, by the number of questions asked. Labels are coin flips.",
         x_axis="questions asked",
         y_axis="reported accuracy",
         lines=(
@@ -63,10 +63,10 @@ def _parts(found: Attack) -> tuple[Any, ...]:
     )
     return (
         paragraph(
-            "A team asks a leaderboard again and again, keeps what scores well, and submits the "
-            "vote of its favourites. On coin flips nothing can be learnt, yet a plain board "
-            "believes it. The reusable holdout answers from the training rows while both agree, "
-            "and adds noise when they do not."
+            "A team queries a leaderboard many times, keeps the classifiers that score well, and "
+            "submits their majority vote. Coin flips cannot be predicted, yet a plain leaderboard "
+            "reports a high accuracy. The reusable holdout answers from the training rows while "
+            "both tables agree, and else from the holdout with noise."
         ),
         facts(
             {
@@ -76,7 +76,7 @@ def _parts(found: Attack) -> tuple[Any, ...]:
             }
         ),
         figure(chart),
-        paragraph("How many rows a promise takes, and a board of your own:"),
+        paragraph("Plan the number of rows, or create a leaderboard:"),
         code(
             "quiltwork holdout plan --queries 100 --overfits 5 --tolerance 0.1\n"
             "quiltwork leaderboard create --help"

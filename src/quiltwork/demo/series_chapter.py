@@ -1,4 +1,4 @@
-"""Chapter: how one person spends the day, released from a series whose moments hang together."""
+"""The demo's chapter on time series: one person's activity, whose time points are correlated."""
 
 from __future__ import annotations
 
@@ -22,36 +22,36 @@ EPSILON = Fraction(1)
 CONFIDENCE = 0.95
 SEED = 19620817
 MOVED = 2
-"""What one moment moves in a histogram: one count down, one up."""
+"""The sensitivity of a histogram to one time point: one count falls, one rises."""
 
 
 def chapter() -> Chapter:
-    """Tell what a release of one person's series is worth, and what other ways would take."""
+    """Release a histogram of one person's series, and compare the noise of other methods."""
     belief, answer, estimates = released()
     scales = _scales(belief)
     ignored = _level_if_ignored(belief)
     return Chapter(
         "time-series",
-        "Time series: moments that betray each other",
+        "Time series: correlated time points",
         _lines(estimates, scales, ignored),
         _parts(estimates, scales, ignored),
         {
             "release": json.loads(answer.to_json()),
             "scales": scales,
             "level_if_dependence_is_ignored": ignored,
-            "truth": {one.label: one.truth for one in estimates},
+            "truth": {estimate.label: estimate.truth for estimate in estimates},
         },
     )
 
 
 def released() -> tuple[MarkovChain, Release, tuple[Estimate, ...]]:
-    """Fit a belief on volunteers, release another person's series under it."""
+    """Fit a belief to volunteers, and release another person's series under it."""
     from quiltwork.beliefs import MarkovChain
     from quiltwork.queries import histogram
     from quiltwork.series import release
 
     days = MarkovChain(TRANSITION, states=STATES)
-    volunteers = [days.sample(LENGTH, SEED + one) for one in range(1, VOLUNTEERS + 1)]
+    volunteers = [days.sample(LENGTH, SEED + i) for i in range(1, VOLUNTEERS + 1)]
     belief = MarkovChain.fit(volunteers, smoothing=0.5, states=STATES)
     person = days.sample(LENGTH, SEED)
     answer = release(person, histogram(), belief, epsilon=EPSILON)
@@ -66,7 +66,7 @@ def released() -> tuple[MarkovChain, Release, tuple[Estimate, ...]]:
 
 
 def _scales(belief: MarkovChain) -> dict[str, float]:
-    """Return the noise on every count that each way of protecting a moment takes."""
+    """Return the noise scale of every count by method."""
     from quiltwork.influence import calibrate
 
     return {
@@ -76,7 +76,7 @@ def _scales(belief: MarkovChain) -> dict[str, float]:
 
 
 def _level_if_ignored(belief: MarkovChain) -> float:
-    """Return the level that noise for independent moments still has when they depend."""
+    """Return the actual level of noise that was calibrated for independent time points."""
     from quiltwork.influence import influence_curve
 
     return float(influence_curve(belief, LENGTH).epsilon(EPSILON))
@@ -86,11 +86,11 @@ def _lines(
     estimates: tuple[Estimate, ...], scales: dict[str, float], ignored: float
 ) -> tuple[str, ...]:
     return (
-        f"One simulated person, {LENGTH:,} moments, epsilon = {EPSILON} for each of them:",
-        *(f"  {one.label:<5} {one.value:>5}   {one.low} to {one.high}" for one in estimates),
-        f"Noise scale {scales['sweep']:.1f}; protecting all moments at once would take "
+        f"One simulated person, {LENGTH:,} time points, epsilon = {EPSILON} for each of them:",
+        *(f"  {e.label:<5} {e.value:>5}   {e.low} to {e.high}" for e in estimates),
+        f"Noise scale {scales['sweep']:.1f}; protecting all time points at once takes "
         f"{scales['group']:,.0f}.",
-        f"Noise of scale {MOVED}, as if moments were independent, protects each only at epsilon = "
+        f"Noise of scale {MOVED}, for independent time points, protects each only at epsilon = "
         f"{ignored:.1f}.",
     )
 
@@ -104,29 +104,29 @@ def _parts(estimates: tuple[Estimate, ...], scales: dict[str, float], ignored: f
         estimates=estimates,
     )
     rows = [
-        ("sweep", scales["sweep"], "every moment, under the belief"),
-        ("Markov quilt, exact", scales["exact"], "every moment, under the belief"),
-        ("Markov quilt, bounded", scales["approx"], "every moment, under the belief"),
-        ("group privacy", scales["group"], "every moment, whatever the dependence"),
-        ("as if moments were independent", MOVED, f"every moment, but only at ε = {ignored:.1f}"),
+        ("sweep", scales["sweep"], "every time point, under the belief"),
+        ("Markov quilt, exact", scales["exact"], "every time point, under the belief"),
+        ("Markov quilt, bounded", scales["approx"], "every time point, under the belief"),
+        ("group privacy", scales["group"], "every time point, under any dependence"),
+        ("assuming independence", MOVED, f"every time point, but only at ε = {ignored:.1f}"),
     ]
     return (
         paragraph(
-            "A tracker notes every ten minutes whether its wearer rests, walks or runs. Whoever "
-            "walks now probably walked ten minutes ago, so hiding one moment means hiding what "
-            "its neighbours say about it. The belief how moments hang together is fitted on "
-            f"{VOLUNTEERS} volunteers, not on the person it protects."
+            "A tracker records every ten minutes whether its wearer rests, walks or runs. A person "
+            "who walks now probably walked ten minutes ago, so protecting one time point includes "
+            "what its neighbours reveal about it. The belief about this correlation is fitted to "
+            f"{VOLUNTEERS} volunteers, not to the person it protects."
         ),
         facts(
             {
                 "privacy level": f"ε = {EPSILON}",
-                "protects": "every single moment",
+                "protects": "every single time point",
                 "noise scale": f"{scales['sweep']:.1f} on every count",
             }
         ),
         figure(chart),
         table(
-            "What each way of protecting a moment takes",
+            "The noise of each method",
             ["method", "noise scale", "protects"],
             rows,
         ),

@@ -1,4 +1,4 @@
-"""Chapter: the patients of four hospitals in one table that no hospital can undo."""
+"""The demo's chapter on tables: patients of four hospitals, protected against each of them."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from quiltwork.demo.tour import Chapter
 from quiltwork.errors import UnsupportedError
+from quiltwork.exact import counted
 from quiltwork.report import code, facts, note, paragraph, table
 
 if TYPE_CHECKING:
@@ -17,17 +18,17 @@ DISEASES = ("asthma", "diabetes", "flu", "fracture", "migraine")
 PATIENTS = 800
 K, L, M = 5, 2, 1
 SEED = 18540908
-_TITLE = "Tables: what colluding providers could undo"
+_TITLE = "Tables: protection against colluding providers"
 
 
 def chapter() -> Chapter:
-    """Publish once as if outsiders were the only danger, once against every single hospital."""
+    """Anonymize once against outsiders only, and once against every single hospital."""
     from quiltwork.tables import KAnonymity, LDiversity, anonymize, verify_m_privacy
 
     try:
         admitted = patients()
     except UnsupportedError as missing:
-        return _untold(str(missing))
+        return _skipped(str(missing))
     constraint = KAnonymity(K) & LDiversity(L)
     plain = anonymize(admitted, constraint, m=0, method="baseline")
     broken = verify_m_privacy(plain.table, constraint, m=M)
@@ -48,7 +49,7 @@ def chapter() -> Chapter:
 
 
 def patients() -> Table:
-    """Simulate admissions: the same seed gives the same people."""
+    """Return simulated admissions, the same people at every run."""
     import numpy as np
 
     from quiltwork.tables import Table
@@ -67,7 +68,7 @@ def patients() -> Table:
     return Table(frame, provider="hospital", quasi_identifiers=["age", "zip"], sensitive="disease")
 
 
-def _untold(reason: str) -> Chapter:
+def _skipped(reason: str) -> Chapter:
     return Chapter(
         "tables", _TITLE, (reason,), (note("Not shown.", reason),), {"not_shown": reason}
     )
@@ -79,16 +80,16 @@ def _lines(
     verdict = "holds" if held.private else "FAILS"
     return (
         f"{PATIENTS} simulated patients of {len(HOSPITALS)} hospitals, {constraint}:",
-        f"  against outsiders    {len(plain.groups):>3} groups   {_undone(broken)}",
+        f"  against outsiders    {len(plain.groups):>3} groups   {_breach(broken)}",
         f"  against any hospital {len(safe.groups):>3} groups   {verdict} without the records of "
         "any one",
     )
 
 
-def _undone(broken: Verdict) -> str:
+def _breach(broken: Verdict) -> str:
     if broken.private:
-        return "no hospital can undo it"
-    return f"{broken.coalition[0]} knows all but {broken.left_size} records of one"
+        return "withstands every hospital"
+    return f"{broken.coalition[0]} has all but {counted(broken.left_size, 'record')} of one"
 
 
 def _parts(
@@ -98,18 +99,18 @@ def _parts(
     return (
         paragraph(
             "Four hospitals publish one table of their patients. Each of them knows its own "
-            "records: taking those out of a group may leave a stranger's record nearly alone. A "
-            f"table withstands m = {M} if every group keeps its promise without the records of "
-            "any one hospital."
+            "records, and subtracting those from a group may leave another patient's record nearly "
+            f"alone. A table is m-private for m = {M} if every group keeps its guarantee without "
+            "the records of any one hospital."
         ),
         facts(
             {
-                "promise": str(constraint),
+                "guarantee": str(constraint),
                 "withstands": f"any {M} hospital that subtracts its own records",
-                "groups": f"{len(safe.groups)} ({len(plain.groups)} if providers are forgotten)",
+                "groups": f"{len(safe.groups)} ({len(plain.groups)} if providers are ignored)",
             }
         ),
-        note("If providers are forgotten:", broken.explain()),
+        note("If providers are ignored:", broken.explain()),
         table(
             "The first rows that are published",
             ["age", "zip", "disease"],

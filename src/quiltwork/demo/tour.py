@@ -1,4 +1,4 @@
-"""The list of chapters, what one of them shows, and the page they end in."""
+"""The list of chapters of the demo, their common type, and the HTML report."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ CHAPTERS = (
 
 @dataclass(frozen=True)
 class Chapter:
-    """`lines` for the terminal, `parts` for the page, `data` for `--json`."""
+    """One result of the demo: `lines` for the terminal, `parts` for the report, `data` for JSON."""
 
     name: str
     title: str
@@ -29,30 +29,30 @@ class Chapter:
 
 
 def chapters() -> Iterator[Chapter]:
-    """Run the chapters one after the other, in the order of the table."""
-    for place in CHAPTERS:
-        module, attribute = place.split(":")
+    """Run the chapters one by one, in the order of `CHAPTERS`."""
+    for entry in CHAPTERS:
+        module, attribute = entry.split(":")
         yield cast(Chapter, getattr(importlib.import_module(module), attribute)())
 
 
-def report(told: Sequence[Chapter]) -> str:
-    """Write the page of a demonstration."""
+def report(results: Sequence[Chapter]) -> str:
+    """Return the HTML report of the demo."""
     limits = section(
         "What this does not protect",
         note(
             "Limits.",
-            "The true values on this page are shown because the people are simulated; with real "
-            "data they never leave the machine. A guarantee holds for the rows, the query and the "
-            "ε named with it, and for a series against the belief it was calibrated to; every "
-            "further release about the same people adds to what is known.",
+            "The true values appear here only because the people are simulated; with real data "
+            "they never leave the machine. Each guarantee holds for the stated rows, query and ε, "
+            "and for a series against the stated belief. Every further release about the same "
+            "people adds to the privacy loss.",
         ),
         anchor="limits",
     )
-    sections = [section(one.title, *one.parts, anchor=one.name) for one in told]
+    sections = [section(c.title, *c.parts, anchor=c.name) for c in results]
     return page(
         "quiltwork: a demonstration",
-        "Private releases from data where people and moments are tied to each other, on data "
-        "that was made up for this page.",
+        "Private releases from correlated data: time series, tables of people, holdouts. All data "
+        "on this page are simulated.",
         [*sections, limits],
         "Made with: quiltwork demo.",
     )

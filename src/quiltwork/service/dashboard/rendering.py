@@ -17,7 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from quiltwork.budget import LeakageProfile
 from quiltwork.counts import CountTable
 from quiltwork.errors import UnsupportedError
-from quiltwork.exact import counted
+from quiltwork.exact import counted, format_number, percent
 from quiltwork.report import BarChart, Chart, Html, Line, LineChart
 from quiltwork.report.elements import figure
 from quiltwork.report.page import mark
@@ -89,7 +89,7 @@ def environment() -> Environment:
     )
     templates.filters.update(
         number=number,
-        percentage=percentage,
+        percentage=percent,
         counted=counted,
         moment=moment,
         window=window,
@@ -113,7 +113,7 @@ def render(template: str, values: Mapping[str, Any]) -> str:
 
 
 def number(value: Any) -> str:
-    """Format a number with four significant digits, or with separators if it is whole.
+    """Format a number: whole ones with separators, others with four significant digits.
 
     >>> number(1234567), number(0.30000001), number(None)
     ('1,234,567', '0.3', '–')
@@ -121,21 +121,8 @@ def number(value: Any) -> str:
     if value is None:
         return "–"
     if isinstance(value, float) and not value.is_integer():
-        return f"{value:.4g}"
+        return format_number(value)
     return f"{int(value):,}"
-
-
-def percentage(share: float) -> str:
-    """Format a share as a percentage that is 0 or 100 only if the share is 0 or 1.
-
-    >>> percentage(0.5), percentage(0.99999), percentage(0.0001), percentage(0)
-    ('50 %', 'over 99.9 %', 'under 0.1 %', '0 %')
-    """
-    if 0 < share < 0.001:
-        return "under 0.1 %"
-    if 0.999 < share < 1:
-        return "over 99.9 %"
-    return f"{100 * share:.3g} %"
 
 
 def moment(text: str | None) -> str:
