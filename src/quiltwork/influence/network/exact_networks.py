@@ -29,7 +29,7 @@ _SEARCH_ENTRIES = 1 << 14
 
 
 def conditional_influence(
-    network: Network, node: int, quilt: Sequence[int], known: Sequence[int] = ()
+    network: Network, node: int, quilt: Sequence[int], given: Sequence[int] = ()
 ) -> float:
     """Return I(X_Q ⇝ X_i | X_L), rounded up: the influence of Q on node i for an adversary who
     knows L.
@@ -43,7 +43,7 @@ def conditional_influence(
         InvalidInputError: for nodes that do not exist or are named twice.
         UnsupportedError: if a table of more than 2^22 entries would be needed.
     """
-    nodes = [integer(number, "A node", 1) for number in (node, *quilt, *known)]
+    nodes = [integer(number, "A node", 1) for number in (node, *quilt, *given)]
     for number in nodes:
         if number > network.length:
             raise InvalidInputError(
