@@ -218,7 +218,7 @@ def real_home() -> MarkovChain | None:
 def price(name: str, chain: MarkovChain, year: Sequence[Planned]) -> Home:
     """Return the cost of a year of releases by three methods."""
     from quiltwork.budget import Accountant, Spending
-    from quiltwork.budget.accounting.theorems import quilt_singles
+    from quiltwork.budget.accounting.theorems import costs_by_quilts
     from quiltwork.exact import float_up
 
     length = 365 * DAY
@@ -228,7 +228,7 @@ def price(name: str, chain: MarkovChain, year: Sequence[Planned]) -> Home:
     account.add_all(spendings)
     swept = account.epsilon()
     seconds = time.perf_counter() - started
-    linear = float_up(sum(quilt_singles(account.after()), Fraction(0)))
+    linear = float_up(sum(costs_by_quilts(account.after()), Fraction(0)))
     return Home(name, swept, linear, 3 * 2 / SCALE, seconds)
 
 

@@ -28,7 +28,7 @@ def test_the_command_asks_a_registry_entry(cli_run, tmp_path):
     asked = ("monitor", "--belief", str(days), "--deployed")
     assert "google_mobility: user-day" in cli_run(*asked, "?")[1]
     told = cli_run(*asked, "google_mobility", "--length", "365")
-    assert "up to 6.88842 about a time point" in told[1]
+    assert "up to 6.88842 about one time point" in told[1]
     twice = cli_run(*asked, "google_mobility", "--length", "9", "--neighbours", "add-remove")
     assert "level 5.28" in twice[1]
     assert cli_run(*asked, "wikimedia_current_usage_data", "--length", "9")[0] == 2
@@ -45,3 +45,21 @@ def cli_run(capsys):
         return code, capsys.readouterr().out
 
     return call
+
+
+@pytest.mark.parametrize(
+    ("stated", "substituted"),
+    [
+        (("--epsilon", "0.1"), ("--epsilon", "0.2")),
+        (("--rho", "0.01", "--delta", "1e-6"), ("--rho", "0.04", "--delta", "1e-6")),
+        (("--gdp", "0.1", "--delta", "1e-6"), ("--gdp", "0.2", "--delta", "1e-6")),
+        (("--deployed", "google_mobility"), ("--epsilon", "5.28")),
+    ],
+)
+def test_add_remove_levels_count_as_levels_for_substitution(cli_run, tmp_path, stated, substituted):
+    path = tmp_path / "days.json"
+    path.write_text(qw.MarkovChain([[0.9, 0.1], [0.2, 0.8]]).to_json())
+    rest = ("--belief", str(path), "--length", "30", "--json")
+    assert cli_run("monitor", *stated, "--neighbours", "add-remove", *rest) == cli_run(
+        "monitor", *substituted, *rest
+    )

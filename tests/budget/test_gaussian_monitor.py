@@ -93,7 +93,7 @@ def test_independent_days_cost_one_release_and_days_alike_all_of_them():
     assert same.most_by_now == pytest.approx(same.alike, rel=1e-2)
     assert same.most_by_now <= same.alike
     assert same.most_in_the_limit == math.inf
-    assert "grows without end" in same.explain()
+    assert "grows without limit" in same.explain()
     assert json.loads(same.to_json())["most_in_the_limit"] is None
 
 
@@ -126,7 +126,7 @@ def test_pure_levels_at_a_delta_tell_less_than_without_and_a_slack_counts():
     assert loose.most_by_now < at_delta.most_by_now
     slack = qw.monitor(chain, 0.1, length=365, delta=1e-3, level_delta=1e-5)
     assert loose.most_by_now < slack.most_by_now
-    with pytest.raises(InvalidInputError, match="not below"):
+    with pytest.raises(InvalidInputError, match="must be below"):
         qw.monitor(chain, 0.1, length=9, delta=1e-6, level_delta=1e-5)
 
 
@@ -159,7 +159,7 @@ def test_other_beliefs_and_the_worst_of_several():
 def test_it_is_drawn_and_written(tmp_path):
     seen = qw.monitor(symmetric(0.8), rho=0.015, length=365, under=1, delta=DELTA)
     names = [line.name for line in seen.chart().lines]
-    assert names == ["told by now", "claimed 0.715", "in the limit 1.06", "bound 1"]
+    assert names == ["leakage by now", "claimed 0.715", "in the limit 1.06", "bound 1"]
     seen.report(tmp_path / "page.html")
     page = (tmp_path / "page.html").read_text()
     assert "is claimed about each" in page

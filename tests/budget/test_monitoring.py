@@ -67,7 +67,7 @@ def test_what_is_never_forgotten_grows_without_end():
     assert math.isinf(seen.most_in_the_limit)
     assert seen.level_by_now == pytest.approx(1 / 30)
     assert seen.level_for_ever == 0
-    assert "grows without end" in seen.explain()
+    assert "grows without limit" in seen.explain()
     assert "No level keeps it for ever" in seen.explain()
 
 
@@ -82,7 +82,7 @@ def test_independent_moments_leak_their_level():
 def test_an_episode_leaks_what_its_moments_were_told_and_more():
     seen = qw.monitor(CHAIN, 0.1, length=40, episode=5)
     assert 0.5 < seen.most_by_now < 5 * qw.monitor(CHAIN, 0.1, length=40).most_by_now
-    assert "stretch of 5 time points" in seen.explain()
+    assert "episode of 5 time points" in seen.explain()
 
 
 def test_it_has_the_habits_of_results(tmp_path):
@@ -98,7 +98,7 @@ def test_it_has_the_habits_of_results(tmp_path):
     assert seen.plot().get_ylabel() == "ε"
     assert "<svg" in seen._repr_html_()
     seen.report(tmp_path / "page.html")
-    assert "By now they tell" in (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "By now the leakage" in (tmp_path / "page.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(
@@ -135,6 +135,6 @@ def test_a_long_series_keeps_the_shape_of_its_days():
         assert seen.by_now.at(node) == pytest.approx(short.by_now.at(24 * 10 + hour + 1), rel=1e-4)
     hours = [seen.by_now.at(24 * 180 + hour) for hour in range(24)]
     assert max(hours) > 2 * min(hours)
-    assert "goes up and down with the 24 phases of the belief" in seen.explain()
+    assert "rises and falls with the 24 phases of the belief" in seen.explain()
     plain = qw.monitor(qw.MarkovChain(nights[0]), 0.1, length=8760)
     assert "phases" not in plain.explain()

@@ -14,7 +14,7 @@ import pytest
 
 import quiltwork as qw
 from quiltwork.budget import Ledger, Spending
-from quiltwork.budget.payment import pay_and_keep, read_payer
+from quiltwork.budget.payment import as_payer, pay_and_store
 from quiltwork.counts import release_levels, release_table
 from quiltwork.errors import (
     BudgetExceeded,
@@ -151,8 +151,8 @@ def test_what_does_not_fit_draws_nothing_and_leaves_a_note(system, ledger, payin
     monkeypatch.setattr(system.drawn, None)
     with pytest.raises(BudgetExceeded):
         system.ask("few", **paying(system))
-    *same, noted = ledger.log()
-    assert (tuple(same), noted.kind) == (before, "refusal")
+    *same, note_draft = ledger.log()
+    assert (tuple(same), note_draft.kind) == (before, "refusal")
 
 
 def test_an_answer_that_cannot_be_stored_is_not_shown(system, ledger, paying, monkeypatch):
@@ -198,13 +198,13 @@ def test_a_key_stands_for_one_request(ledger):
 def test_who_pays_must_be_said_whole(ledger, given, words):
     named = [ledger if one == "ledger" else one for one in given]
     with pytest.raises(InvalidInputError, match=words):
-        read_payer(*named)
-    assert read_payer(None) is None
-    assert read_payer(ledger, "d").dataset == "d"
+        as_payer(*named)
+    assert as_payer(None) is None
+    assert as_payer(ledger, "d").dataset == "d"
 
 
 def test_without_a_payer_the_answer_is_only_drawn():
     def never(*_):
         raise AssertionError
 
-    assert pay_and_keep(None, never, lambda: 7, never, never) == 7
+    assert pay_and_store(None, never, lambda: 7, never, never) == 7

@@ -275,7 +275,7 @@ def test_a_plan_says_how_much_of_it_was_spent_before(cli, url, made):
     made.debit("d", Spending.dp(0.01, 1, 10))
     total = made.status("d").total
     assert cli(*plan, "--json").document["spent"] == total
-    assert f"That includes what was spent before, which costs {total:.6g} alone." in cli(*plan).out
+    assert f"That includes earlier releases, which cost {total:.6g} alone." in cli(*plan).out
 
 
 def test_refusals_are_noted_and_pages_can_be_asked_for(cli, url, made, tmp_path):

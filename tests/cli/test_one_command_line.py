@@ -216,6 +216,6 @@ def test_the_monitor_is_one_command_with_one_picture(cli, folder):
     assert one.code == many.code == 0, one.err + many.err
     assert one.document == json.loads((folder / "leak.json").read_text())
     assert one.document["most_by_now"] == pytest.approx(0.31148, abs=1e-5)
-    assert "By now they tell up to 0.311484" in many.out
+    assert "By now the leakage is up to 0.311484" in many.out
     assert (folder / "leak.svg").stat().st_size > 1000
     assert "<svg" in (folder / "leak.html").read_text(encoding="utf-8")

@@ -1,9 +1,9 @@
-"""Public deployments that protect a time slice, by what they publish about themselves.
+"""`DEPLOYMENTS`: public deployments that protect a time slice, with their published levels.
 
 From OpenDP's registry of deployments (registry.opendp.org, November 2026): entries whose unit of
-protection is a day, or a part of one, of a user or a device. Levels are as published. Of most it is
-not said whether they are for adding and removing a unit or for substituting one; a time point is
-substituted, so that of the former ε and μ count twice, and ρ four times.
+protection is a day, or a part of one, of a user or a device. Most do not state whether their level
+is for adding and removing a unit or for substituting one. Here a time point is substituted, so
+levels for adding and removing count twice (ε and μ) or four times (ρ).
 """
 
 from __future__ import annotations
@@ -19,9 +19,21 @@ from quiltwork.exact import shortened
 Neighbours = Literal["substitute", "add-remove"]
 
 
+def level_factor(neighbours: Neighbours) -> int:
+    """Return the factor that turns a level for these neighbours into one for substitution.
+
+    ρ is multiplied by its square.
+
+    >>> level_factor("add-remove")
+    2
+    """
+    choice(neighbours, ("substitute", "add-remove"), "neighbours")
+    return 2 if neighbours == "add-remove" else 1
+
+
 @dataclass(frozen=True)
 class Deployment:
-    """What a deployment says about one release.
+    """The published guarantee of one release of a deployment.
 
     Attributes:
         name: in the registry.
@@ -43,36 +55,37 @@ class Deployment:
         >>> DEPLOYMENTS["google_mobility"].level("add-remove")
         {'levels': Fraction(132, 25)}
         """
-        choice(neighbours, ("substitute", "add-remove"), "neighbours")
-        twice = neighbours == "add-remove"
+        factor = level_factor(neighbours)
         if self.epsilon is not None:
-            return {"levels": self.epsilon * (2 if twice else 1)}
-        return {"rho": (self.rho or Fraction(0)) * (4 if twice else 1)}
+            return {"levels": self.epsilon * factor}
+        return {"rho": (self.rho or Fraction(0)) * factor**2}
 
 
-def _all(*found: Deployment) -> dict[str, Deployment]:
-    return {one.name: one for one in found}
-
-
-DEPLOYMENTS = _all(
-    Deployment("google_mobility", "user-day", epsilon=Fraction("2.64")),
-    Deployment("covid19_search_trends_symptoms", "user-day", epsilon=Fraction("1.68")),
-    Deployment("movement_ranges_maps", "user-day", epsilon=Fraction(2)),
-    Deployment("telemetry_collection_windows", "user-quarter-day", 4, Fraction("1.672")),
-    Deployment("wikimedia_current_usage_data", "device-day", rho=Fraction("0.015")),
-)
+DEPLOYMENTS = {
+    deployment.name: deployment
+    for deployment in (
+        Deployment("google_mobility", "user-day", epsilon=Fraction("2.64")),
+        Deployment("covid19_search_trends_symptoms", "user-day", epsilon=Fraction("1.68")),
+        Deployment("movement_ranges_maps", "user-day", epsilon=Fraction(2)),
+        Deployment("telemetry_collection_windows", "user-quarter-day", 4, Fraction("1.672")),
+        Deployment("wikimedia_current_usage_data", "device-day", rho=Fraction("0.015")),
+    )
+}
 
 
 def deployment(name: str) -> Deployment:
     """Return a deployment by its name in the registry.
 
     Raises:
-        InvalidInputError: for another name; it lists those there are.
+        InvalidInputError: for another name; the message lists the known ones.
+
+    >>> deployment("movement_ranges_maps").unit
+    'user-day'
     """
     if name not in DEPLOYMENTS:
-        known = ", ".join(DEPLOYMENTS)
+        names = ", ".join(DEPLOYMENTS)
         raise InvalidInputError(
-            f"There is no deployment {shortened(name)} here; there are {known}. Of another one "
+            f"There is no deployment {shortened(name)} here; there are {names}. For another one "
             "give its level: --epsilon, or --rho with --delta."
         )
     return DEPLOYMENTS[name]

@@ -1,10 +1,11 @@
-"""A monitor for (ε, δ) at every step: what was claimed, what is true about one time point.
+"""`GaussianMonitor`: the claimed and the true (ε, δ) about one time point, with a release per step.
 
-Who protects a day with Gaussian noise, or with an (ε, δ) mechanism, as if days were independent,
-claims the ε of one release. All releases together tell more about each, because days hang together,
-and less than about somebody's days as one secret. As every release is about one time point only,
-products of trade-offs are carried along the belief, which for two states and Gaussian noise is
-exact. Cost: a second or so for chains that forget within some days, some tens of matrix products.
+A deployment that protects a day with Gaussian noise, or with an (ε, δ) mechanism, as if days were
+independent, claims the ε of one release. All releases together reveal more about each day, because
+days are correlated, and less than if all days were one secret. As every release uses one time point
+only, products of trade-off curves are carried along the belief, which is exact for two states and
+Gaussian noise. Cost: about a second for chains that forget within days, some tens of matrix
+products.
 
 Theorem: docs/theory/f-sweep.md (one mechanism per time point)
 """
@@ -51,22 +52,21 @@ _LONGEST = 10**9
 
 @dataclass(frozen=True, eq=False)
 class GaussianMonitor(ChartedResult):
-    """What releases about every time point tell about each, as ε at a given δ.
+    """The leakage about each time point of releases about every time point, as ε at a given δ.
 
     Attributes:
-        unit: what `level` is: ρ or μ ("gdp") of Gaussian noise, or ε of a mechanism.
+        unit: the unit of `level`: ρ or μ ("gdp") of Gaussian noise, or ε of a mechanism.
         level: of each release, for substituting its time point.
-        level_delta: δ of each release, where it is a mechanism that is (ε, δ)-private.
-        delta: at which all ε here are meant.
-        length: time points released by now.
-        claimed: ε of one release alone: what is claimed if time points are independent.
-        by_now: ε of all releases by now about each time point.
-        limit: ε about the worst time point when it goes on for ever; inf where that grows without
-            end.
-        alike: ε if all time points by now were one secret: what a person who never changes loses.
-        under: the bound asked about, or None.
-        level_by_now: the level at every step that keeps all of them under it, rounded down.
-        level_for_ever: the same if it never stops; 0 where none does.
+        level_delta: δ of each release, if it is an (ε, δ) mechanism.
+        delta: the δ at which every ε here holds.
+        length: the number of time points released so far.
+        claimed: ε of one release alone: the claim if time points were independent.
+        by_now: ε of all releases so far about each time point.
+        limit: ε about the worst time point if the releases never stop; inf where it is unbounded.
+        alike: ε if all time points so far were one secret: for a person who never changes.
+        under: the bound to keep, or None.
+        level_by_now: the level at every step that keeps the leakage so far under it, rounded down.
+        level_for_ever: the level that keeps it for ever; 0 where none does.
     """
 
     unit: Unit
@@ -85,109 +85,112 @@ class GaussianMonitor(ChartedResult):
 
     @property
     def most_by_now(self) -> float:
-        """What the worst time point leaks by now."""
+        """The leakage so far about the worst time point."""
         return float(self.by_now.epsilon.max())
 
     @property
     def most_in_the_limit(self) -> float:
-        """What the worst of them will leak; infinite where that grows without end."""
+        """The leakage about the worst time point in the limit; inf where it is unbounded."""
         return self.limit
 
     def at(self, node: int) -> float:
-        """Return what one time point leaks by now."""
+        """Return the leakage so far about one time point."""
         return self.by_now.at(node)
 
     def body(self) -> dict[str, Any]:
-        """Return it as JSON values, numbers as numbers; null where there is no end."""
-        told = {name: getattr(self, name) for name in ("unit", "level", "level_delta", "delta")}
-        told |= {name: getattr(self, name) for name in ("length", "claimed", "alike")}
-        bound = {name: getattr(self, name) for name in ("under", "level_by_now", "level_for_ever")}
+        """Return the results as JSON values; null for infinity."""
+        names = ("unit", "level", "level_delta", "delta", "length", "claimed", "alike")
+        bound = ("under", "level_by_now", "level_for_ever")
         return {
-            **told,
+            **{name: getattr(self, name) for name in names},
             "by_now": self.by_now.records(),
             "most_by_now": _finite(self.most_by_now),
             "most_in_the_limit": _finite(self.limit),
-            **bound,
+            **{name: getattr(self, name) for name in bound},
         }
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a row per run of time points that leak alike."""
+        """Return a row per run of equal leakage."""
         return self.by_now.records()
 
     @property
-    def _each(self) -> str:
-        """One release, in words."""
+    def _release_text(self) -> str:
+        """One release in words."""
         if self.unit == "epsilon":
             slack = f" and δ = {self.level_delta:g}" if self.level_delta else ""
             return f"ε = {self.level:g}{slack}"
         return f"Gaussian noise of {'ρ' if self.unit == 'rho' else 'μ'} = {self.level:g}"
 
     def explain(self) -> str:
-        """Say what is claimed, what is true by now and later, and which level keeps a bound."""
+        """Return sentences: the claim, the leakage so far and later, the level for a bound."""
         worst = max(self.by_now, key=lambda run: run.epsilon)
+        ratio = f", {worst.epsilon / self.claimed:.3g} times the claim" if self.claimed else ""
         lines = [
-            f"Released with {self._each} at each of {self.length:,} time points, as if they were "
-            f"independent: ε = {self.claimed:.4g} at δ = {self.delta:g} is claimed about each.",
-            f"By now they tell up to {worst.epsilon:.4g} about one of them"
-            + (f", {worst.epsilon / self.claimed:.3g} times that" if self.claimed else "")
-            + f" (time point {worst.first:,}); if all of them were alike, {self.alike:.4g}.",
+            f"Released with {self._release_text} at each of {self.length:,} time points, as if "
+            f"they were independent: ε = {self.claimed:.4g} at δ = {self.delta:g} is claimed about "
+            "each.",
+            f"By now the leakage is up to {worst.epsilon:.4g} about one of them{ratio} (time point "
+            f"{worst.first:,}); if all of them were one secret, {self.alike:.4g}.",
         ]
         if math.isinf(self.limit):
-            lines.append("Going on, that grows without end: the belief never forgets.")
+            lines.append(
+                "If the releases never stop it grows without limit: the belief never forgets."
+            )
         else:
-            lines.append(f"Going on for ever they tell up to {self.limit:.4g}.")
+            lines.append(f"If the releases never stop it rises to at most {self.limit:.4g}.")
         if self.under is None:
             return "\n".join(lines)
-        kept = "keeps" if self.most_by_now <= self.under else "is above"
-        lines.append(f"This {kept} the bound of {self.under:g}.")
-        lines.append(
-            f"{self._named(self.level_by_now)} at every step keeps it for {self.length:,} steps."
-        )
+        verdict = "keeps" if self.most_by_now <= self.under else "is above"
+        lines.append(f"This {verdict} the bound of {self.under:g}.")
+        by_now = self._level_text(self.level_by_now)
+        lines.append(f"{by_now} at every step keeps it for {self.length:,} steps.")
         if self.level_for_ever:
-            lines.append(f"{self._named(self.level_for_ever)} keeps it for ever.")
+            lines.append(f"{self._level_text(self.level_for_ever)} keeps it for ever.")
         else:
             lines.append("No level keeps it for ever.")
         return "\n".join(lines)
 
-    def _named(self, value: float | None) -> str:
-        sign = {"rho": "ρ", "gdp": "μ", "epsilon": "ε"}[self.unit]
-        return f"{sign} = {value or 0:.4g}"
+    def _level_text(self, value: float | None) -> str:
+        symbol = {"rho": "ρ", "gdp": "μ", "epsilon": "ε"}[self.unit]
+        return f"{symbol} = {value or 0:.4g}"
 
     def chart(self) -> LineChart:
-        """Return what is claimed, and what is told about each time point."""
+        """Return a chart of the claimed and the true leakage about each time point."""
         from dataclasses import replace
 
-        told, stop = self.by_now, self.length + 0.5
-        finite = np.isfinite(told.epsilon)
-        values = np.where(finite, told.epsilon, self.alike)
-        drawn = [replace(steps(told.first - 0.5, stop, values), name="told by now")]
-        drawn.append(level(f"claimed {self.claimed:.3g}", self.claimed, drawn))
+        profile, stop = self.by_now, self.length + 0.5
+        finite = np.where(np.isfinite(profile.epsilon), profile.epsilon, self.alike)
+        lines = [replace(steps(profile.first - 0.5, stop, finite), name="leakage by now")]
+        lines.append(level(f"claimed {self.claimed:.3g}", self.claimed, lines))
         if math.isfinite(self.limit):
-            drawn.append(level(f"in the limit {self.limit:.3g}", self.limit, drawn[:1]))
+            lines.append(level(f"in the limit {self.limit:.3g}", self.limit, lines[:1]))
         if self.under is not None:
-            drawn.append(level(f"bound {self.under:g}", self.under, drawn[:1]))
+            lines.append(level(f"bound {self.under:g}", self.under, lines[:1]))
         return LineChart(
-            "What is claimed about each time point, and what all releases tell about it",
-            f"ε at δ = {self.delta:g}: {self.claimed:.3g} is claimed, {self.most_by_now:.3g} told.",
+            "Claimed and true leakage about each time point",
+            f"ε at δ = {self.delta:g}: {self.claimed:.3g} is claimed, {self.most_by_now:.3g} true.",
             "time point",
             "ε",
-            tuple(drawn),
+            tuple(lines),
         )
 
     def report(self, path: str | Path) -> None:
-        """Write it as a page with its picture."""
+        """Write a page with the chart and the explanation."""
         from quiltwork.report import bullets, figure, page, section
 
         parts = [
-            section("What is told", figure(self.chart()), anchor="told"),
+            section("Leakage by time point", figure(self.chart()), anchor="leaks"),
             section("In words", bullets(self.explain().splitlines()), anchor="words"),
         ]
-        lead = "One release about every time point, seen by who knows how time points are tied."
-        files.write(files.as_path(path), page("What each time point leaks", lead, parts))
+        lead = (
+            "One release about every time point, against an adversary who knows how strongly "
+            "consecutive time points are correlated."
+        )
+        files.write(files.as_path(path), page("Leakage about each time point", lead, parts))
 
 
 class PureBounds(NamedTuple):
-    """What the same releases tell without a δ, and which levels keep a bound; 0 if none asked."""
+    """The leakage of the same releases without a δ, and the levels that keep a bound; 0 if none."""
 
     by_now: LeakageProfile
     limit: float
@@ -204,19 +207,18 @@ def gaussian_monitor(
     rho: Number | None = None,
     gdp: Number | None = None,
     level_delta: Number = 0,
-    beside: PureBounds | None = None,
+    pure_bounds: PureBounds | None = None,
 ) -> GaussianMonitor:
-    """Return what equal releases at every step tell about each time point, as ε at `delta`.
+    """Return the leakage about each time point of equal releases at every step, as ε at `delta`.
 
-    `beside` is what is known without a δ, which bounds all of it as well.
+    `pure_bounds` hold without a δ, so they are upper bounds here too.
 
     Raises:
-        InvalidInputError: for none or several levels, and for levels, lengths and bounds that make
-            no sense.
-        UnsupportedError: for beliefs that are no chains or boxes.
+        InvalidInputError: for no level or several, and for invalid levels, lengths and bounds.
+        UnsupportedError: for beliefs other than chains and boxes.
     """
-    members, at = as_beliefs(beliefs), proper_fraction(delta, "delta")
-    unit, exact, release = _release(epsilon, rho, gdp, level_delta, at)
+    members, exact_delta = as_beliefs(beliefs), proper_fraction(delta, "delta")
+    unit, exact, release = _release(epsilon, rho, gdp, level_delta, exact_delta)
     if length is None:
         raise InvalidInputError(
             "length is missing: give the number of releases by now, for example "
@@ -225,53 +227,60 @@ def gaussian_monitor(
     points = integer(length, "length", 1, _LONGEST)
     if any(belief.length is not None for belief in members):
         raise UnsupportedError("A monitor is about time points, and these beliefs about rows.")
-    left, bound = float_down(at), None if under is None else privacy_level(under, "under")
-    found = [leakage_per_step(one, release, points, left) for one in members]
-    by_now = kept = None
+    delta_down = float_down(exact_delta)
+    bound = None if under is None else privacy_level(under, "under")
+    leakages = [leakage_per_step(belief, release, points, delta_down) for belief in members]
+    profile = _worst_profile([runs for runs, _ in leakages], points)
+    limit = max(limit for _, limit in leakages)
+    level_by_now = level_for_ever = None
     if bound is not None:
-        ends = float_down(bound), left
-        by_now = min(largest_step(one, release, *ends, points) for one in members)
-        kept = min(largest_step(one, release, *ends, None) for one in members)
-    told, limit = _profile([runs for runs, _ in found], points), max(one for _, one in found)
-    if beside is not None:
-        told, limit = _least(told, beside.by_now), min(limit, beside.limit)
-        by_now = None if by_now is None else max(by_now, beside.level_by_now)
-        kept = None if kept is None else max(kept, beside.level_for_ever)
+        target = float_down(bound), delta_down
+        level_by_now = min(largest_step(belief, release, *target, points) for belief in members)
+        level_for_ever = min(largest_step(belief, release, *target, None) for belief in members)
+    if pure_bounds is not None:
+        profile, limit = _lower_profile(profile, pure_bounds.by_now), min(limit, pure_bounds.limit)
+        if level_by_now is not None and level_for_ever is not None:
+            level_by_now = max(level_by_now, pure_bounds.level_by_now)
+            level_for_ever = max(level_for_ever, pure_bounds.level_for_ever)
     return GaussianMonitor(
         unit=unit,
         level=float(exact),
         level_delta=float(to_fraction(level_delta, "level_delta")),
-        delta=float(at),
+        delta=float(exact_delta),
         length=points,
-        claimed=release.epsilon(1, left),
-        by_now=told,
+        claimed=release.epsilon(1, delta_down),
+        by_now=profile,
         limit=limit,
-        alike=release.epsilon(points, left),
+        alike=release.epsilon(points, delta_down),
         under=None if bound is None else float(bound),
-        level_by_now=_in_unit(by_now, unit),
-        level_for_ever=_in_unit(kept, unit),
+        level_by_now=_in_unit(level_by_now, unit),
+        level_for_ever=_in_unit(level_for_ever, unit),
     )
 
 
 def _release(
-    epsilon: Number | None, rho: Number | None, gdp: Number | None, slack: Number, delta: Fraction
+    epsilon: Number | None,
+    rho: Number | None,
+    gdp: Number | None,
+    level_delta: Number,
+    delta: Fraction,
 ) -> tuple[Unit, Fraction, StepRelease]:
-    """Read the level of each release, in one of three ways."""
-    if sum(one is not None for one in (epsilon, rho, gdp)) != 1:
+    """Parse the level of each release, given in exactly one of three ways."""
+    if sum(level is not None for level in (epsilon, rho, gdp)) != 1:
         raise InvalidInputError(
             "Give the level of each release in one way: rho= or gdp= of Gaussian noise, or its ε."
         )
     if hasattr(epsilon, "__iter__"):
         raise InvalidInputError("With delta give one level for all steps, not a list.")
-    each = to_fraction(slack, "level_delta")
+    each = to_fraction(level_delta, "level_delta")
     if each:
-        each = proper_fraction(slack, "level_delta")
+        each = proper_fraction(level_delta, "level_delta")
     if each and epsilon is None:
         raise InvalidInputError("level_delta goes with the ε of a mechanism; leave it out.")
     if each >= delta:
         raise InvalidInputError(
-            f"Each release leaves {float(each):g}, which is not below the δ = {float(delta):g} "
-            "that all of them are looked at with; give a larger delta."
+            f"Each release has δ = {float(each):g}, which must be below the δ = {float(delta):g} "
+            "of all of them together; give a larger delta."
         )
     if rho is not None:
         exact = positive_fraction(rho, "rho")
@@ -289,25 +298,25 @@ def _in_unit(value: float | None, unit: Unit) -> float | None:
     return value**2 / 2 * (1 - 2.0**-50)
 
 
-def _profile(found: Sequence[Sequence[StepLeakage]], length: int) -> LeakageProfile:
-    """The worst of some beliefs about every time point."""
-    first = np.unique([one.first for runs in found for one in runs]).astype(np.int64)
+def _worst_profile(by_belief: Sequence[Sequence[StepLeakage]], length: int) -> LeakageProfile:
+    """Return the largest leakage about every time point over several beliefs."""
+    first = np.unique([run.first for runs in by_belief for run in runs]).astype(np.int64)
     rows = []
-    for runs in found:
-        begins = np.array([one.first for one in runs])
-        told = np.array([one.epsilon for one in runs])
-        rows.append(told[np.searchsorted(begins, first, side="right") - 1])
-    epsilon = np.max(rows, axis=0)
-    return LeakageProfile(first, np.append(first[1:] - 1, length), epsilon)
+    for runs in by_belief:
+        starts = np.array([run.first for run in runs])
+        epsilons = np.array([run.epsilon for run in runs])
+        rows.append(epsilons[np.searchsorted(starts, first, side="right") - 1])
+    return LeakageProfile(first, np.append(first[1:] - 1, length), np.max(rows, axis=0))
 
 
-def _least(one: LeakageProfile, other: LeakageProfile) -> LeakageProfile:
-    """The lesser of two bounds on every time point."""
-    first = np.union1d(one.first, other.first)
+def _lower_profile(a: LeakageProfile, b: LeakageProfile) -> LeakageProfile:
+    """Return the lower of two bounds on every time point."""
+    first = np.union1d(a.first, b.first)
     rows = (
-        told.epsilon[np.searchsorted(told.first, first, side="right") - 1] for told in (one, other)
+        profile.epsilon[np.searchsorted(profile.first, first, side="right") - 1]
+        for profile in (a, b)
     )
-    return LeakageProfile(first, np.append(first[1:] - 1, int(one.last[-1])), np.minimum(*rows))
+    return LeakageProfile(first, np.append(first[1:] - 1, int(a.last[-1])), np.minimum(*rows))
 
 
 def _finite(value: float) -> float | None:

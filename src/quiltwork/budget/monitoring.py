@@ -1,10 +1,10 @@
-"""A monitor for plain differential privacy at every step: what each moment really leaks.
+"""`monitor`: the true leakage of plain differential privacy at every time step.
 
-Who releases a level of ε about every time point, as if time points were independent, tells more
-than ε about each: earlier and later releases speak of it too. The levels are swept along the
-belief, which bounds what all releases by now tell about each time point; going on for ever tells
-what they will come to. On two states that last this is the recursion of Cao et al. (ICDE 2017), on
-others it is never above it. Cost: some sweeps, whatever the length.
+A release of level ε at every time point, made as if time points were independent, reveals more than
+ε about each: earlier and later releases depend on it too. The levels are swept along the belief,
+which bounds the leakage of all releases so far about each time point, and its limit if the releases
+never stop. On two persistent states this is the recursion of Cao et al. (ICDE 2017), on others it
+is never above it. Cost: a few sweeps, whatever the length.
 
 Theorem: docs/theory/sweep.md
 """
@@ -32,30 +32,31 @@ from quiltwork.budget.gaussian_monitor import (
 from quiltwork.budget.spending import Spending
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, integer, positive_fraction, privacy_level, to_fraction
-from quiltwork.report.charts import Line, LineChart, level, steps
+from quiltwork.report.charts import LineChart, steps
+from quiltwork.report.charts import level as level_line
 from quiltwork.results import ChartedResult
 from quiltwork.wording import argument
 
-_ENDLESS = 10**9
-"""Time points after which nothing changes but for beliefs under which it never settles."""
-_SETTLED = 1 + 1e-6
+_HORIZON = 10**9
+"""A length at which the leakage has converged, under every belief where it does."""
+_CONVERGED = 1 + 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class Monitor(ChartedResult):
-    """What plain differential privacy at every step leaks.
+    """The leakage of plain differential privacy at every time step.
 
     Attributes:
         levels: runs (first, last, level) of equal levels, each for substituting one time point.
-        length: time points released by now.
-        by_now: what each of them leaks by now.
-        limit: what each of them leaks when the last level goes on for ever; None where that grows
-            without end.
-        under: the bound asked about, or None.
-        level_by_now: the level at every step that keeps all of them under it, rounded down.
-        level_for_ever: the same if it never stops; 0 where none does.
+        length: the number of time points released so far.
+        by_now: the leakage about each of them so far.
+        limit: the leakage about each of them if the last level goes on for ever; None where it is
+            unbounded.
+        under: the bound to keep, or None.
+        level_by_now: the level at every step that keeps the leakage so far under it, rounded down.
+        level_for_ever: the level that keeps it for ever; 0 where none does.
         episode: how many time points in a row are one secret.
-        phases: of how many phases a turn of the belief is; 1 if all steps are alike.
+        phases: the period of the belief in time steps; 1 if all steps are alike.
     """
 
     levels: tuple[tuple[int, int, float], ...]
@@ -71,21 +72,21 @@ class Monitor(ChartedResult):
 
     @property
     def most_by_now(self) -> float:
-        """What the worst time point leaks by now."""
+        """The leakage so far about the worst time point."""
         return float(self.by_now.epsilon.max())
 
     @property
     def most_in_the_limit(self) -> float:
-        """What the worst of them will leak; infinite where that grows without end."""
+        """The leakage about the worst time point in the limit; inf where it is unbounded."""
         return math.inf if self.limit is None else float(self.limit.epsilon.max())
 
     def at(self, node: int) -> tuple[float, float]:
-        """Return what one time point leaks by now, and in the limit."""
+        """Return the leakage about one time point so far, and in the limit."""
         later = math.inf if self.limit is None else self.limit.at(node)
         return self.by_now.at(node), later
 
     def body(self) -> dict[str, Any]:
-        """Return it as JSON values, numbers as numbers."""
+        """Return the results as JSON values."""
         return {
             "levels": [list(run) for run in self.levels],
             "length": self.length,
@@ -100,7 +101,7 @@ class Monitor(ChartedResult):
         }
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a row per run of time points that leak alike: its level, by now and the limit."""
+        """Return a row per run of equal level and leakage: first, last, level, by_now, limit."""
         starts = {first for first, *_ in self.levels} | set(self.by_now.first.tolist())
         starts |= set() if self.limit is None else set(self.limit.first.tolist())
         ordered = sorted(start for start in starts if start <= self.length)
@@ -108,79 +109,90 @@ class Monitor(ChartedResult):
         rows = []
         for first, last in zip(ordered, ends, strict=True):
             by_now, limit = self.at(first)
-            spent = next(one for a, b, one in self.levels if a <= first <= b)
+            level = next(level for a, b, level in self.levels if a <= first <= b)
             rows.append(
-                {"first": first, "last": last, "level": spent, "by_now": by_now, "limit": limit}
+                {"first": first, "last": last, "level": level, "by_now": by_now, "limit": limit}
             )
         return rows
 
     def explain(self) -> str:
-        """Say what leaks by now, what will, and which level keeps it under the bound."""
-        least, most = (f(one for *_, one in self.levels) for f in (min, max))
-        spent = f"{most:g}" if least == most else f"{least:g} to {most:g}"
+        """Return sentences: the leakage so far and in the limit, and the level for the bound."""
+        least, most = (f(level for *_, level in self.levels) for f in (min, max))
+        levels = f"{most:g}" if least == most else f"{least:g} to {most:g}"
         worst = max(self.by_now, key=lambda run: run.epsilon)
-        secret = "time point" if self.episode == 1 else f"stretch of {self.episode} time points"
+        secret = "time point" if self.episode == 1 else f"episode of {self.episode} time points"
         lines = [
-            f"Released with level {spent} at each of {self.length:,} time points, as if they were "
+            f"Released with level {levels} at each of {self.length:,} time points, as if they were "
             "independent.",
-            f"By now they tell up to {worst.epsilon:.6g} about a {secret}, "
+            f"By now the leakage is up to {worst.epsilon:.6g} about one {secret}, "
             f"{worst.epsilon / most:.3g} times the level (time point {worst.first:,}).",
         ]
-        least_told = min(self.by_now, key=lambda run: run.epsilon)
-        if self.phases > 1 and worst.epsilon > 1.1 * least_told.epsilon:
+        best = min(self.by_now, key=lambda run: run.epsilon)
+        if self.phases > 1 and worst.epsilon > 1.1 * best.epsilon:
             lines.append(
-                f"It goes up and down with the {self.phases:,} phases of the belief, down to "
-                f"{least_told.epsilon:.6g} (time point {least_told.first:,}): in some of them "
-                "neighbours tell more than in others."
+                f"It rises and falls with the {self.phases:,} phases of the belief, down to "
+                f"{best.epsilon:.6g} (time point {best.first:,}): in some phases neighbouring "
+                "time points are more strongly correlated than in others."
             )
         if self.limit is None:
-            lines.append("Going on, that grows without end: the belief never forgets.")
+            lines.append(
+                "If the releases never stop it grows without limit: the belief never forgets."
+            )
         else:
-            lines.append(f"Going on for ever they tell up to {self.most_in_the_limit:.6g}.")
+            lines.append(
+                f"If the releases never stop it rises to at most {self.most_in_the_limit:.6g}."
+            )
         if self.under is not None:
-            lines += self._bound()
+            lines += self._bound_lines()
         return "\n".join(lines)
 
-    def _bound(self) -> list[str]:
-        kept = "keeps" if self.most_by_now <= (self.under or 0) else "is above"
-        found = [f"This {kept} the bound of {self.under:g}."]
-        found.append(f"A level of {self.level_by_now:.6g} keeps it for {self.length:,} steps.")
+    def _bound_lines(self) -> list[str]:
+        verdict = "keeps" if self.most_by_now <= (self.under or 0) else "is above"
+        lines = [
+            f"This {verdict} the bound of {self.under:g}.",
+            f"A level of {self.level_by_now:.6g} keeps it for {self.length:,} steps.",
+        ]
         if self.level_for_ever:
-            return [*found, f"A level of {self.level_for_ever:.6g} keeps it for ever."]
-        return [*found, "No level keeps it for ever."]
+            return [*lines, f"A level of {self.level_for_ever:.6g} keeps it for ever."]
+        return [*lines, "No level keeps it for ever."]
 
     def chart(self) -> LineChart:
-        """Return levels and leakages by time point."""
-        starts, spent = zip(*((first - 0.5, one) for first, _, one in self.levels), strict=True)
-        stop, told = self.length + 0.5, self.by_now
-        drawn = [
-            _named("level of each release", steps(starts, stop, spent)),
-            _named("leaked by now", steps(told.first - 0.5, stop, told.epsilon)),
+        """Return a chart of levels and leakages by time point."""
+        starts, levels = zip(
+            *((first - 0.5, level) for first, _, level in self.levels), strict=True
+        )
+        stop, by_now = self.length + 0.5, self.by_now
+        lines = [
+            replace(steps(starts, stop, levels), name="level of each release"),
+            replace(steps(by_now.first - 0.5, stop, by_now.epsilon), name="leakage by now"),
         ]
         if self.limit is not None:
-            later = steps(self.limit.first - 0.5, stop, self.limit.epsilon)
-            drawn.append(replace(later, name="in the limit", dashed=True))
+            limit = steps(self.limit.first - 0.5, stop, self.limit.epsilon)
+            lines.append(replace(limit, name="in the limit", dashed=True))
         if self.under is not None:
-            drawn.append(level(f"bound {self.under:g}", self.under, drawn))
+            lines.append(level_line(f"bound {self.under:g}", self.under, lines))
         return LineChart(
-            "What plain differential privacy at every step tells about each time point",
+            "Leakage of plain differential privacy at every step, by time point",
             f"Up to {self.most_by_now:.4g} by now, where each release is made as if time points "
             "were independent.",
             "time point",
             "ε",
-            tuple(drawn),
+            tuple(lines),
         )
 
     def report(self, path: str | Path) -> None:
-        """Write it as a page with its picture."""
+        """Write a page with the chart and the explanation."""
         from quiltwork.report import bullets, figure, page, section
 
         parts = [
-            section("What leaks", figure(self.chart()), anchor="leaks"),
+            section("Leakage by time point", figure(self.chart()), anchor="leaks"),
             section("In words", bullets(self.explain().splitlines()), anchor="words"),
         ]
-        lead = "Plain differential privacy at every step, seen by who knows how steps are tied."
-        files.write(files.as_path(path), page("What each moment leaks", lead, parts))
+        lead = (
+            "Plain differential privacy at every step, against an adversary who knows how strongly "
+            "consecutive steps are correlated."
+        )
+        files.write(files.as_path(path), page("Leakage about each time point", lead, parts))
 
 
 @overload
@@ -218,23 +230,23 @@ def monitor(
     gdp: Number | None = None,
     level_delta: Number = 0,
 ) -> Monitor | GaussianMonitor:
-    """Return what releases about every time point leak about each of them.
+    """Return the leakage about each time point of releases about every time point.
 
     Args:
-        beliefs: how time points are tied; one belief or a list.
+        beliefs: how time points depend on each other; one belief or a list.
         levels: of each release for substituting its time point: one for all, with `length`, or a
             list with one each. For a library that adds or removes records, twice its level.
-        length: how many releases there were by now; with a list, its length.
-        under: also say which level at every step keeps each time point under this bound.
+        length: the number of releases so far; with a list, its length.
+        under: also find the level at every step that keeps each time point under this bound.
         episode: how many time points in a row are one secret.
-        delta: look at ε at this δ instead of a pure ε, each release being about its own time point
+        delta: compute ε at this δ instead of a pure ε, where each release uses its own time point
             only; equal levels at every step, of `levels`, `rho` or `gdp`.
         rho: with `delta`, ρ of Gaussian noise at every step.
         gdp: with `delta`, its μ.
-        level_delta: with `delta` and `levels`, δ of a mechanism at every step that is (ε, δ).
+        level_delta: with `delta` and `levels`, δ of an (ε, δ) mechanism at every step.
 
     Raises:
-        InvalidInputError: for levels, lengths and bounds that make no sense.
+        InvalidInputError: for invalid levels, lengths and bounds.
         UnsupportedError: for beliefs about rows that are in no order; with `delta` for all but
             chains and boxes, and for episodes.
 
@@ -253,16 +265,17 @@ def monitor(
     if delta is not None:
         if integer(episode, "episode", 1) > 1:
             raise UnsupportedError("With delta a monitor is about single time points.")
-        stated: Any = levels
-        beside = None
+        pure_bounds = None
         if levels is not None and not to_fraction(level_delta, "level_delta"):
             pure = monitor(beliefs, levels, length, under)
-            kept = (pure.level_by_now or 0.0, pure.level_for_ever or 0.0)
-            beside = PureBounds(pure.by_now, pure.most_in_the_limit, *kept)
-        levels_given = (rho, gdp, level_delta, beside)
-        return gaussian_monitor(beliefs, stated, length, under, delta, *levels_given)
+            largest = (pure.level_by_now or 0.0, pure.level_for_ever or 0.0)
+            pure_bounds = PureBounds(pure.by_now, pure.most_in_the_limit, *largest)
+        level: Any = levels
+        return gaussian_monitor(
+            beliefs, level, length, under, delta, rho, gdp, level_delta, pure_bounds
+        )
     if rho is not None or gdp is not None or to_fraction(level_delta, "level_delta"):
-        raise InvalidInputError("rho, gdp and level_delta are looked at with a δ: give delta.")
+        raise InvalidInputError("rho, gdp and level_delta need a δ: give delta, too.")
     if levels is None:
         raise InvalidInputError("Give the level of the release at every step.")
     members = as_beliefs(beliefs)
@@ -271,84 +284,88 @@ def monitor(
     runs = _runs(levels, length)
     points = runs[-1].stop
     now = _account(members, points, episode, runs)
-    later, endless = (_going_on(members, n, episode, runs) for n in _far_ahead(members))
-    settles = endless.epsilon() <= _SETTLED * later.epsilon()
+    half, whole = (_continued(members, n, episode, runs) for n in _horizons(members))
+    converges = whole.epsilon() <= _CONVERGED * half.epsilon()
     bound = None if under is None else privacy_level(under, "under")
     return Monitor(
         levels=tuple((run.start, run.stop, float(run.per_point)) for run in runs),
         length=points,
         by_now=now.profile(),
-        limit=_first(endless.profile(), points) if settles else None,
+        limit=_first_points(whole.profile(), points) if converges else None,
         under=None if bound is None else float(bound),
-        level_by_now=None if bound is None else _level(members, points, episode, bound),
-        level_for_ever=None if bound is None else _for_ever(members, episode, bound),
+        level_by_now=None if bound is None else _largest_level(members, points, episode, bound),
+        level_for_ever=None if bound is None else _largest_level_for_ever(members, episode, bound),
         episode=now.episode,
-        phases=max(getattr(one, "period", 1) for one in members),
+        phases=max(getattr(belief, "period", 1) for belief in members),
     )
 
 
 def _runs(levels: Any, length: int | None) -> list[Spending]:
-    """Read one level for all time points, or one for each, as runs of equal ones."""
+    """Parse one level for all time points, or one for each, as runs of equal levels."""
     if isinstance(levels, (str, bytes)) or not hasattr(levels, "__iter__"):
         if length is None:
             raise InvalidInputError(
                 "length is missing: give the number of releases by now, for example "
                 f"{argument('length', 365)}."
             )
-        points = integer(length, "length", 1, _ENDLESS // 4)
+        points = integer(length, "length", 1, _HORIZON // 4)
         return [Spending.dp(privacy_level(levels, "epsilon"), 1, points)]
-    given = enumerate(listed(levels, "levels"), start=1)
-    exact = [positive_fraction(one, f"Level {n}") for n, one in given]
+    numbered = enumerate(listed(levels, "levels"), start=1)
+    exact = [positive_fraction(level, f"Level {number}") for number, level in numbered]
     if not exact or length not in (None, len(exact)):
         raise InvalidInputError(
             f"There are {len(exact)} levels; give one for each time point, and leave length out."
         )
     runs, start = [], 1
-    for one, equal in groupby(exact):
+    for level, equal in groupby(exact):
         stop = start + sum(1 for _ in equal) - 1
-        runs.append(Spending.dp(one, start, stop))
+        runs.append(Spending.dp(level, start, stop))
         start = stop + 1
     return runs
 
 
-def _far_ahead(members: tuple[Belief, ...]) -> tuple[int, int]:
-    """Two lengths after which nothing changes; a belief that follows a clock ends with it."""
-    last = min([_ENDLESS, *(one.longest for one in members if isinstance(one, DatedChain))])
+def _horizons(members: tuple[Belief, ...]) -> tuple[int, int]:
+    """Return half a horizon and a whole one: equal leakage at both means convergence.
+
+    A belief that follows a clock ends with it, and with it the horizon.
+    """
+    ends = [belief.longest for belief in members if isinstance(belief, DatedChain)]
+    last = min([_HORIZON, *ends])
     return last // 2, last
 
 
 def _account(
-    members: tuple[Belief, ...], length: int, episode: int, spent: Sequence[Spending]
+    members: tuple[Belief, ...], length: int, episode: int, spendings: Sequence[Spending]
 ) -> Accountant:
     account = Accountant(members, length, episode=episode)
-    account.add_all(spent)
+    account.add_all(spendings)
     return account
 
 
-def _going_on(
+def _continued(
     members: tuple[Belief, ...], length: int, episode: int, runs: list[Spending]
 ) -> Accountant:
+    """Return an account in which the last level goes on up to `length`."""
     last = runs[-1]
-    forever = Spending.dp(last.per_point, last.start, length)
-    return _account(members, length, episode, [*runs[:-1], forever])
+    extended = Spending.dp(last.per_point, last.start, length)
+    return _account(members, length, episode, [*runs[:-1], extended])
 
 
-def _level(members: tuple[Belief, ...], length: int, episode: int, bound: Fraction) -> float:
+def _largest_level(
+    members: tuple[Belief, ...], length: int, episode: int, bound: Fraction
+) -> float:
     return Accountant(members, length, bound, episode).largest_next()
 
 
-def _for_ever(members: tuple[Belief, ...], episode: int, bound: Fraction) -> float:
-    sooner, later = (_level(members, n, episode, bound) for n in _far_ahead(members))
-    return later if sooner <= _SETTLED * later else 0.0
+def _largest_level_for_ever(members: tuple[Belief, ...], episode: int, bound: Fraction) -> float:
+    """Return the largest level at every step that keeps a bound for ever; 0 if none does."""
+    half, whole = (_largest_level(members, n, episode, bound) for n in _horizons(members))
+    return whole if half <= _CONVERGED * whole else 0.0
 
 
-def _first(profile: LeakageProfile, points: int) -> LeakageProfile:
-    """Keep the first time points."""
-    kept = profile.first <= points
-    last = profile.last[kept].copy()
+def _first_points(profile: LeakageProfile, points: int) -> LeakageProfile:
+    """Return the profile of the first time points only."""
+    inside = profile.first <= points
+    last = profile.last[inside].copy()
     last[-1] = min(int(last[-1]), points)
-    return LeakageProfile(profile.first[kept], last, profile.epsilon[kept])
-
-
-def _named(name: str, line: Line) -> Line:
-    return replace(line, name=name)
+    return LeakageProfile(profile.first[inside], last, profile.epsilon[inside])

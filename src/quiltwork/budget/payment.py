@@ -1,11 +1,11 @@
-"""Debit first: how every system pays for an answer before it draws it.
+"""Debit first: how every system pays for an answer before it draws the noise.
 
     check → debit → draw → store → show
 
-`pay` is the one place where this order is kept, for releases, counts, tables and holdouts. The
+`pay` is the only place that orders these steps, for releases, counts, tables and holdouts. The
 debit is durable before anything is drawn and is never taken back, whatever happens afterwards; the
-answer is durable before anybody sees it. What is refused is refused by the ledger before the debit,
-and by nothing that a private row could decide.
+answer is durable before anybody sees it. A refusal comes from the ledger, before the debit, and
+depends on no private row.
 
 Theorem: docs/theory/ledger.md
 """
@@ -22,22 +22,26 @@ from quiltwork.exact import shortened
 
 if TYPE_CHECKING:
     from quiltwork.beliefs.secrets import SecretPairs
-    from quiltwork.budget.ledger.records import Receipt, Status
+    from quiltwork.budget.ledger.ledger_records import Receipt, Status
     from quiltwork.budget.spending import Spending
 
 Answer = TypeVar("Answer")
 
 
 BEGINNING_OF = "beginning_of"
-"""In a request's document: how long the dataset is, of which the data are only the beginning."""
+"""Field of a request's document: the dataset's length, if the data are only its beginning."""
 
 
 @dataclass(frozen=True)
 class Request:
-    """What is asked of a ledger: what will be spent, by which mechanism, and what was asked.
+    """A request for a debit: the spending, the mechanism, and a document that describes the query.
 
-    Two requests under one key are the same if all three are. The document is plain JSON; its
-    `belief_digest` and `length`, if any, must be those of the dataset.
+    Two requests under one idempotency key are the same if all three are equal. The document is
+    plain JSON; its `belief_digest` and `length`, if any, must be those of the dataset.
+
+    >>> from quiltwork.budget import Spending
+    >>> Request(Spending.dp(0.1, 1, 10), "count").body["mechanism"]
+    'count'
     """
 
     spending: Spending
@@ -46,7 +50,7 @@ class Request:
 
     @cached_property
     def body(self) -> dict[str, Any]:
-        """Everything that makes two requests the same one."""
+        """All that must be equal in two requests under one key."""
         return {
             "spending": self.spending.to_body(),
             "mechanism": self.mechanism,
@@ -54,13 +58,13 @@ class Request:
         }
 
 
-Asked: TypeAlias = "Request | Spending | Mapping[str, Any]"
-"""What a ledger debits; a mapping has `dp_epsilon`, for a mechanism on the dataset as a whole."""
+Debitable: TypeAlias = "Request | Spending | Mapping[str, Any]"
+"""What a ledger can debit; a mapping has `dp_epsilon`, for a mechanism on the whole dataset."""
 
 
 @runtime_checkable
 class PayingLedger(Protocol):
-    """What a payment asks of a ledger; `Ledger` is one."""
+    """The methods of a `Ledger` that a payment uses."""
 
     def debit(
         self,
@@ -70,59 +74,59 @@ class PayingLedger(Protocol):
         analyst: str | None = None,
         mark: str | None = None,
     ) -> Receipt:
-        """Debit, durably."""
+        """Debit a release, durably."""
 
     def check(self, dataset: str, spending: Any) -> None:
-        """Refuse what is not about the dataset."""
+        """Refuse a release that is not about the dataset."""
 
     def status(self, dataset: str) -> Status:
-        """What the dataset is."""
+        """Return a summary of the dataset."""
 
     def registered(self, dataset: str) -> str | None:
-        """The mark of its data."""
+        """Return the mark of the registered data."""
 
 
 @dataclass(frozen=True)
 class Payer:
-    """Who pays for an answer: a dataset of a ledger, perhaps under a key and for an analyst."""
+    """The dataset of a ledger that pays for an answer, perhaps under a key and for an analyst."""
 
     ledger: PayingLedger
     dataset: str
     key: str | None = None
     analyst: str | None = None
     holds_rows: ClassVar[bool] = False
-    """Whether the rows themselves are kept beside the ledger, so that none are registered."""
+    """Whether the rows themselves are stored beside the ledger, so that none are registered."""
 
     mark: str | None = None
-    """What is recorded with the debit, to recognize the request by (`Ledger.debit`)."""
+    """Recorded with the debit, to recognize the request by (`Ledger.debit`)."""
 
-    def check(self, asked: Asked) -> None:
-        """Refuse what is not about the dataset, before any private cell is looked at."""
-        self.ledger.check(self.dataset, asked)
+    def check(self, release: Debitable) -> None:
+        """Refuse a release that is not about the dataset, before any private cell is read."""
+        self.ledger.check(self.dataset, release)
+
+    def debit(self, release: Debitable) -> Receipt:
+        """Debit a release, or return the receipt that its key stands for."""
+        return self.ledger.debit(self.dataset, release, self.key, self.analyst, self.mark)
 
     def secrets(self) -> tuple[SecretPairs | None, int]:
-        """Return what the dataset hides: pairs of values (None: all) of how many time points."""
+        """Return the protected pairs of values (None for all) and the length of an episode."""
         status = self.ledger.status(self.dataset)
         return status.pairs, status.episode
-
-    def debit(self, asked: Asked) -> Receipt:
-        """Debit it, or find what its key stands for."""
-        return self.ledger.debit(self.dataset, asked, self.key, self.analyst, self.mark)
 
     def store(self, receipt: Receipt, answer: str) -> None:
         """Store the answer to a debit; only then may it be shown."""
         receipt.complete(answer)
 
 
-def read_payer(
+def as_payer(
     ledger: Any, dataset: Any = None, key: Any = None, analyst: Any = None
 ) -> Payer | None:
-    """Read the arguments of a call that a ledger may pay for; None if all were left out.
+    """Validate the ledger arguments of a call; None if all were left out.
 
-    A payer in the place of a ledger names all of them itself.
+    A `Payer` as `ledger` already contains the others.
 
     Raises:
-        InvalidInputError: for what is no ledger or no name, and for one without the other.
+        InvalidInputError: for other types, and for a ledger or a dataset without the other.
     """
     if all(part is None for part in (ledger, dataset, key, analyst)):
         return None
@@ -140,12 +144,12 @@ def read_payer(
         )
     if dataset is None:
         raise InvalidInputError(
-            "A ledger is given without dataset=, so it cannot know whose budget to debit."
+            "A ledger is given without dataset=: name the dataset whose budget is to be debited."
         )
     if not isinstance(ledger, PayingLedger):
-        what = "a URL" if isinstance(ledger, str) else f"a {type(ledger).__name__}"
+        kind = "a URL" if isinstance(ledger, str) else f"a {type(ledger).__name__}"
         raise InvalidInputError(
-            f"ledger must be an open ledger, not {what}; write "
+            f"ledger must be an open ledger, not {kind}; write "
             "ledger=qw.Ledger.open('sqlite:///budget.db')."
         )
     return Payer(ledger, dataset, key, analyst)
@@ -153,30 +157,33 @@ def read_payer(
 
 def pay(
     payer: Payer | None,
-    asked: Callable[[], Asked],
+    describe: Callable[[], Debitable],
     draw: Callable[[Receipt | None], Answer],
     store: Callable[[Receipt | None, Answer], None],
     read: Callable[[str], Answer],
 ) -> Answer:
-    """Debit, draw, store, and only then return; without a payer, draw and store.
+    """Debit, draw, store, and only then return the answer; without a payer, draw and store.
+
+    A retry under the same key returns the stored answer and draws nothing.
 
     Args:
-        payer: who pays.
-        asked: describes the answer as plain data; called if somebody pays.
-        draw: looks at private data and draws noise.
+        payer: whose budget pays; None for a release without a ledger.
+        describe: returns the release as plain data; called if there is a payer.
+        draw: reads private data and draws noise.
         store: makes the answer durable.
-        read: turns what was stored under the same key earlier into the answer.
+        read: turns the text stored under the same key earlier into the answer.
 
     Raises:
         BudgetExceeded: if it does not fit; nothing was recorded and nothing drawn.
         NotPrivateError: if the key was debited and its answer never stored.
-        InvalidInputError: for a key of another request, and what is not about the dataset.
+        InvalidInputError: for a key of another request, and a release that is not about the
+            dataset.
 
     Theorem: docs/theory/ledger.md
     """
     receipt = None
     if payer is not None:
-        receipt = payer.debit(asked())
+        receipt = payer.debit(describe())
         if receipt.stored is not None:
             return read(receipt.stored)
     answer = draw(receipt)
@@ -184,17 +191,17 @@ def pay(
     return answer
 
 
-def pay_and_keep(
+def pay_and_store(
     payer: Payer | None,
-    asked: Callable[[], Asked],
+    describe: Callable[[], Debitable],
     draw: Callable[[], Answer],
     write: Callable[[Answer], str],
     read: Callable[[str], Answer],
 ) -> Answer:
-    """`pay` for an answer that the ledger itself keeps as text."""
+    """`pay` for an answer that is stored in the ledger itself, as text."""
 
     def store(receipt: Receipt | None, answer: Answer) -> None:
         if payer is not None and receipt is not None:
             payer.store(receipt, write(answer))
 
-    return pay(payer, asked, lambda _: draw(), store, read)
+    return pay(payer, describe, lambda _: draw(), store, read)

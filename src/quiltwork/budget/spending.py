@@ -1,8 +1,8 @@
-"""`Spending`: what one release spent, as a ledger stores it; every system hands one over.
+"""`Spending`: the record of one release for accounting, made by every system, stored by a ledger.
 
-It says what happened, not what it costs: which time points were used and how far the released
-distribution can move, in log, when some of them change. What a list of spendings costs under a
-belief is the accountant's to say. All numbers are exact fractions.
+It records what happened, not what it costs: which time points were used, and by how much the
+log-probability of an answer can change when some of them change. An accountant computes the cost of
+a list of spendings under a belief. All numbers are exact fractions.
 
 Changing the time points of a run A moves a release by at most
 
@@ -37,17 +37,18 @@ from quiltwork.queries import Query
 from quiltwork.queries.query import parse_query
 
 Composition: TypeAlias = Literal["levels", "squares", "general", "nothing"]
-"""By which theorem a release may be combined with others.
+"""The theorem by which a release may be combined with others.
 
 `levels`: any release with a level for substituting one time point; levels add up per time point.
-`squares`: Gaussian noise, or what is no more than it; squares of levels add up per time point.
-`general`: Theorem 3.6; comes with `epsilon` and a `divergence` from everything before it.
-`nothing`: no proof for any combination, as for an uncapped optimal mechanism: it stays alone.
+`squares`: Gaussian noise, or any mechanism that it dominates; squares of levels add up per time
+point. `general`: Theorem 3.6; needs `epsilon` and a `divergence` from everything before it.
+`nothing`: no theorem combines it, as for an uncapped optimal mechanism: it must stay alone.
 """
 
 _LARGEST = 10**100
-_UNSAID = (("span", None), ("runs", ()), ("square", 0))
-_PLAIN = {
+_OMITTED = (("span", None), ("runs", ()), ("square", 0))
+"""Default values that are left out of a record, as records of older versions lack these fields."""
+_COMMON_FIELDS = {
     *("start", "stop", "per_point", "per_pair", "once", "composes_by", "epsilon", "divergence"),
     *("quilts", "label"),
 }
@@ -55,11 +56,11 @@ _EXACT = ("per_point", "per_pair", "once", "epsilon", "divergence", "span", "squ
 
 
 class HasSpending(Protocol):
-    """Anything that says what it spent, such as a release."""
+    """Any object with a spending, such as a release."""
 
     @property
     def spending(self) -> Spending:
-        """What was spent."""
+        """The record for accounting."""
 
 
 @dataclass(frozen=True)
@@ -76,17 +77,20 @@ class Spending:
         epsilon: the Pufferfish level the release alone was made for, where it was made for one;
             needed unless it composes by levels.
         divergence: Theorem 3.6's bound E against all releases before this one.
-        quilts: a name of the quilt sets it was calibrated with; Theorem 2.6 wants equal ones.
+        quilts: a name of the quilt sets it was calibrated with; Theorem 2.6 needs equal ones.
         label: a name for people.
-        runs: the parts of the window that were used, if not all of it; each pays as a window does.
-        span: the width of the range that values were clipped to, if it was a sum or mean of them:
-            it moves no further than they do, which is what Gaussian beliefs ask.
-        square: μ² for substituting one time point of the window, of what composes by squares;
-            `per_point`, `per_pair` and `once` are then how far the answer moves over σ.
+        runs: the parts of the window that were used, if not all of it; each is charged as a window.
+        span: for a sum or mean of numbers, the width of the range that they were clipped to;
+            accounts under Gaussian beliefs need it.
+        square: for a release that composes by squares, μ² for substituting one time point of the
+            window; `per_point`, `per_pair` and `once` are then sensitivities over σ.
 
     Raises:
-        InvalidInputError: if a number is not exact and non-negative, the window is empty, or what
-            the theorem in `composes_by` needs is missing.
+        InvalidInputError: if a number is not exact and non-negative, the window is empty, or a
+            field that the theorem in `composes_by` needs is missing.
+
+    >>> Spending(1, 10, per_point=Fraction(1, 10)).cost(4, 6)
+    Fraction(3, 10)
     """
 
     start: int
@@ -114,16 +118,17 @@ class Spending:
         instance(self.label, str, "label")
         if self.quilts is not None:
             instance(self.quilts, str, "quilts")
-        self._check_what_the_theorem_needs()
+        self._check_theorem_fields()
 
-    def _check_what_the_theorem_needs(self) -> None:
+    def _check_theorem_fields(self) -> None:
         if (self.square > 0) != (self.composes_by == "squares"):
             raise InvalidInputError(
                 "square is the squared level of Gaussian noise; give it with composes_by='squares' "
                 "and only there."
             )
-        alone = self.composes_by in ("general", "nothing")
-        if alone and (self.epsilon is None or self.per_point or self.per_pair or self.once):
+        without_level = self.composes_by in ("general", "nothing")
+        has_charges = self.per_point or self.per_pair or self.once
+        if without_level and (self.epsilon is None or has_charges):
             raise InvalidInputError(
                 f"A release that composes by {self.composes_by!r} is priced by its own epsilon and "
                 "nothing else; give epsilon."
@@ -153,10 +158,10 @@ class Spending:
         gdp: Number | None = None,
         label: str = "",
     ) -> Spending:
-        """Record Gaussian noise of ρ per time point of the window, or anything of level μ = `gdp`.
+        """Record Gaussian noise of ρ per time point of the window, or any release of level `gdp`.
 
         ρ = μ²/2 for substituting one time point. A mechanism that is only known to be
-        ρ-zero-concentrated has no μ: of it, give the least μ whose trade-off lies above its own.
+        ρ-zero-concentrated has no μ; give the least μ whose trade-off curve lies above its own.
 
         >>> Spending.gaussian(1, 10, rho=0.02).square
         Fraction(1, 25)
@@ -198,10 +203,10 @@ class Spending:
         quilts: str | None = None,
         label: str = "",
     ) -> Spending:
-        """Record the answer to a query with integer noise of this scale, as precisely as known.
+        """Record the answer to a query with integer noise of this scale.
 
-        `scale` counts the integers that `query.evaluate` returns; `epsilon` is the level the
-        noise was calibrated for, if it was.
+        `scale` is in units of the integers that `query.evaluate` returns; `epsilon` is the level
+        that the noise was calibrated for, if it was.
 
         >>> from quiltwork import queries
         >>> Spending.of_query(queries.transitions(), 8, 100).per_pair
@@ -226,26 +231,26 @@ class Spending:
 
     @property
     def parts(self) -> tuple[Spending, ...]:
-        """What each run spent; itself if it used its whole window."""
+        """One spending for each run; the spending itself if it used its whole window."""
         if not self.runs:
             return (self,)
         return tuple(replace(self, start=a, stop=b, runs=()) for a, b in self.runs)
 
     def times(self, number: Number) -> Spending:
-        """This release `number` times over, or one with so many times its charges.
+        """Return the spending of `number` such releases, or of one with so many times its charges.
 
         >>> Spending.dp(0.1, 1, 10).times(3).dp_epsilon
         Fraction(3, 10)
         """
         factor = positive_fraction(number, "number")
-        moved = factor
-        if self.composes_by == "squares":  # these are over σ, and σ falls by the root
-            moved = Fraction(math.sqrt(factor)) * (1 + Fraction(1, 2**50))
+        charge_factor = factor
+        if self.composes_by == "squares":  # charges are over σ, which falls by the square root
+            charge_factor = Fraction(math.sqrt(factor)) * (1 + Fraction(1, 2**50))
         return replace(
             self,
-            per_point=self.per_point * moved,
-            per_pair=self.per_pair * moved,
-            once=self.once * moved,
+            per_point=self.per_point * charge_factor,
+            per_pair=self.per_pair * charge_factor,
+            once=self.once * charge_factor,
             square=self.square * factor,
             epsilon=None,
             quilts=None,
@@ -256,16 +261,17 @@ class Spending:
         """The level for substituting one time point; None where there is none."""
         if self.composes_by != "levels":
             return None
+        # The second time point of a part touches two pairs, if any does.
         inner = ((part, min(part.start + 1, part.stop)) for part in self.parts)
         return max(part.cost(node, node) for part, node in inner)
 
     @property
     def method(self) -> str | None:
-        """How its noise was calibrated, where `quilts` says so."""
+        """The calibration method, where `quilts` names it."""
         return None if self.quilts is None else self.quilts.partition(" at scale ")[0]
 
     def cost(self, first: int, last: int) -> Fraction:
-        """The log-change when the time points first..last change, for a release with dp_epsilon.
+        """Return the log-change when the time points first..last change.
 
         >>> Spending.dp(0.1, 5, 9).cost(1, 6)
         Fraction(1, 5)
@@ -285,12 +291,13 @@ class Spending:
         >>> Spending.dp(0.1, 1, 10, label="Monday").to_body()["per_point"]
         '1/10'
         """
-        body = ((field.name, getattr(self, field.name)) for field in fields(self))
-        return {
+        values = ((field.name, getattr(self, field.name)) for field in fields(self))
+        body = {
             name: str(value) if isinstance(value, Fraction) else value
-            for name, value in body
-            if (name, value) not in _UNSAID  # records of older versions have no such field
-        } | ({"runs": [list(run) for run in self.runs]} if self.runs else {})
+            for name, value in values
+            if (name, value) not in _OMITTED
+        }
+        return {**body, "runs": [list(run) for run in self.runs]} if self.runs else body
 
     @classmethod
     def from_body(cls, body: Mapping[str, Any]) -> Spending:
@@ -299,65 +306,67 @@ class Spending:
         Raises:
             InvalidInputError: if a field is unknown, missing or damaged.
         """
-        given: dict[str, Any] = {
+        arguments: dict[str, Any] = {
             name: _exact(name, value) if name in _EXACT else value for name, value in body.items()
         }
-        if _is_plain(given):
-            found = object.__new__(cls)
-            found.__dict__.update(given)
-            return found
+        if _is_valid_and_common(arguments):  # skips __post_init__: replays read 10⁵ of them
+            spending = object.__new__(cls)
+            spending.__dict__.update(arguments)
+            return spending
         try:
-            if "runs" in given:
-                given["runs"] = tuple((start, stop) for start, stop in given["runs"])
-            return cls(**given)
+            if "runs" in arguments:
+                arguments["runs"] = tuple((start, stop) for start, stop in arguments["runs"])
+            return cls(**arguments)
         except (TypeError, ValueError) as error:
             if isinstance(error, InvalidInputError):
                 raise
             raise InvalidInputError(f"Not the record of a release: {error}.") from None
 
 
-def _is_plain(given: Mapping[str, Any]) -> bool:
-    """Whether these are all fields of a release with levels, as they are kept: what most are."""
-    if given.keys() - {"span"} != _PLAIN or given["composes_by"] != "levels":
+def _is_valid_and_common(body: Mapping[str, Any]) -> bool:
+    """Whether these are valid fields of a release that composes by levels, as most do."""
+    if body.keys() - {"span"} != _COMMON_FIELDS or body["composes_by"] != "levels":
         return False
-    start, stop, quilts = given["start"], given["stop"], given["quilts"]
-    costs = [given[name] for name in ("per_point", "per_pair", "once")]
-    costs += [given[name] for name in ("epsilon", "span") if given.get(name) is not None]
+    start, stop, quilts = body["start"], body["stop"], body["quilts"]
+    numbers = [body[name] for name in ("per_point", "per_pair", "once")]
+    numbers += [body[name] for name in ("epsilon", "span") if body.get(name) is not None]
     return (
         type(start) is int
         and type(stop) is int
         and 1 <= start <= stop
-        and given["divergence"] is None
-        and type(given["label"]) is str
+        and body["divergence"] is None
+        and type(body["label"]) is str
         and (quilts is None or type(quilts) is str)
-        and all(type(one) is Fraction for one in costs)
-        and all(0 <= one.numerator <= _LARGEST * one.denominator for one in costs)
+        and all(type(number) is Fraction for number in numbers)
+        and all(0 <= number.numerator <= _LARGEST * number.denominator for number in numbers)
     )
 
 
-def as_spending(spent: HasSpending | Spending) -> Spending:
-    """Read what a release spent, or a spending as it is.
+def as_spending(release: HasSpending | Spending) -> Spending:
+    """Return the spending of a release, or a spending as it is.
 
     Raises:
         InvalidInputError: if it is neither.
     """
-    found = spent if isinstance(spent, Spending) else getattr(spent, "spending", None)
-    if not isinstance(found, Spending):
+    spending = release if isinstance(release, Spending) else getattr(release, "spending", None)
+    if not isinstance(spending, Spending):
         raise InvalidInputError(
-            f"{type(spent).__name__} is no release; give what qw.release returned, or a Spending."
+            f"{type(release).__name__} is no release; give what qw.release returned, or a Spending."
         )
-    return found
+    return spending
 
 
 def _exact(name: str, text: Any) -> Fraction | None:
     if text is None:
         return None
-    return _read(text, name) if isinstance(text, str) else parse_stored_fraction(text, _field(name))
+    return (
+        _cached(text, name) if isinstance(text, str) else parse_stored_fraction(text, _field(name))
+    )
 
 
 @lru_cache(maxsize=4096)
-def _read(text: str, name: str) -> Fraction:
-    """Read a number that many records have."""
+def _cached(text: str, name: str) -> Fraction:
+    """Read a number; the same few numbers occur in most records."""
     return parse_stored_fraction(text, _field(name))
 
 

@@ -32,13 +32,13 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "monitor": (
             "quiltwork.cli.monitor:monitor",
-            "Tell what plain DP at every step leaks about each moment.",
+            "Compute the true leakage of plain DP at every step about each time point.",
         ),
         "audit": ("quiltwork.cli.audit:audit", "Tell what a release or ledger really leaks."),
     },
     "Budgets": {
         "ledger": (
-            "quiltwork.cli.ledger:ledger",
+            "quiltwork.cli.ledger_commands:ledger",
             "Keep budgets that survive: debit before release.",
         ),
     },

@@ -297,9 +297,9 @@ def _prices(tried: list[_Tried], series: Series) -> Iterator[str]:
 
 def _usefulness(scale: float, length: int, states: int) -> Iterator[str]:
     """Whether such a histogram says anything, and what would help."""
-    from quiltwork.budget.judging import judged
+    from quiltwork.budget.judging import judge
 
-    found = judged(scale, length / states, "an even share of the time points")
+    found = judge(scale, length / states, "an even share of the time points")
     yield str(found)
     if found.verdict != "useful":
         yield (

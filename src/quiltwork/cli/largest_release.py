@@ -59,8 +59,11 @@ def largest_release(
         expected_error,
         expected_gaussian_error,
     )
-    from quiltwork.budget.accounting.gaussian_planning import planned_squares
-    from quiltwork.budget.accounting.limits import largest_granted, level_alone
+    from quiltwork.budget.accounting.headroom import (
+        epsilon_alone,
+        largest_granted,
+        planned_spending,
+    )
     from quiltwork.budget.accounting.stored_plan import PlannedLine
     from quiltwork.budget.accounting.worst_point import Secrets
 
@@ -82,12 +85,14 @@ def largest_release(
     level, epsilon = (factor**0.5, None) if gaussian else (factor, 0.0)
     if not gaussian and factor:
         secrets = Secrets.read(status.beliefs, status.length, status.episode, status.pairs)
-        epsilon = float_down(level_alone(secrets, unit.times(factor)))
+        epsilon = float_down(epsilon_alone(secrets, unit.times(factor)))
     found = LargestRelease(status.dataset, window, level, epsilon, delta=status.delta)
     if query is None:
         return found
-    of_query = planned_squares if gaussian else Spending.of_query
-    most = largest(of_query(query, 1, length))
+    if gaussian:
+        most = largest(planned_spending(query, 1, length, gaussian=True))
+    else:
+        most = largest(Spending.of_query(query, 1, length))
     if not most:
         return found
     scale = (most**-0.5 if gaussian else 1 / most) * _UP

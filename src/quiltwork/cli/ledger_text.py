@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from quiltwork.budget.people import PEOPLE
+from quiltwork.budget.persons import PEOPLE
 from quiltwork.cli.output import text_table
 from quiltwork.cli.series_options import read_query
 from quiltwork.exact import format_down, format_up

@@ -1,4 +1,4 @@
-"""`quiltwork monitor`: what plain differential privacy at every step really leaks."""
+"""`quiltwork monitor`: the true leakage of plain differential privacy at every step."""
 
 from __future__ import annotations
 
@@ -33,18 +33,17 @@ from quiltwork.errors import InvalidInputError
 def monitor(
     belief: tuple[str, ...] = belief_option,
     epsilon: Fraction | None = option(
-        "The level of the release at every step, for substituting its time point: twice the "
-        "level of a library that adds or removes records.",
+        "The level of the release at every step, about its own time point.",
         kind=level_number,
     ),
-    length: int | None = option("With --epsilon: how many steps by now.", "N"),
+    length: int | None = option("With --epsilon: the number of steps so far.", "N"),
     levels: str | None = option("Instead: one level on each line; - reads stdin.", "FILE"),
     under: Fraction | None = option(
-        "Also say which level keeps every moment under this bound.", kind=level_number
+        "Also find the level that keeps every time point under this bound.", kind=level_number
     ),
     protect: str | None = protect_option,
     delta: Fraction | None = option(
-        "Look at epsilon at this chance of more, each release being about its own step only."
+        "Compute epsilon at this delta, where each release uses its own time point only."
     ),
     rho: Fraction | None = option("With --delta: rho of Gaussian noise at every step."),
     gdp: Fraction | None = option("With --delta: mu of Gaussian noise at every step."),
@@ -55,23 +54,25 @@ def monitor(
         "NAME",
     ),
     neighbours: Any = option(
-        "With --deployed: what its level is for.",
+        "What the levels are for: a time point that is substituted, or one that is added or "
+        "removed (OpenDP's symmetric distance, most libraries), whose epsilon and mu count twice "
+        "and rho four times.",
         kind=("substitute", "add-remove"),
         default="substitute",
     ),
     to: Targets = option_group(Targets),
 ) -> None:
-    """Tell what plain DP at every step leaks about each moment.
+    """Compute the true leakage of plain DP at every step about each time point.
 
-    Releases at other steps speak of a moment too, to who knows how steps are tied. Shown is what
-    all releases by now tell about each moment, what they will if they go on for ever, and with
-    --under the level that keeps it under a bound. No data are read.
+    Releases at other steps reveal something about a time point too, because steps are correlated.
+    The result is the leakage of all releases so far about each time point, its limit if the
+    releases never stop, and with --under the level that keeps it under a bound. No data are read.
 
-    With --delta and --rho, --gdp or --epsilon: what is claimed about each step if steps are
-    independent, and what all releases tell about one in truth, as epsilon at that delta.
+    With --delta and --rho, --gdp or --epsilon: the claim about each step if steps were independent,
+    and the true leakage about one, as epsilon at that delta.
     """
-    from quiltwork.budget import monitor as watch
-    from quiltwork.budget.deployments import DEPLOYMENTS, deployment
+    from quiltwork.budget import monitor as monitor_levels
+    from quiltwork.budget.deployments import DEPLOYMENTS, deployment, level_factor
 
     if deployed == "?":
         click.echo("\n".join(f"{one.name}: {one.unit}" for one in DEPLOYMENTS.values()))
@@ -79,46 +80,59 @@ def monitor(
     if deployed is not None:
         if any(one is not None for one in (epsilon, levels, rho, gdp, level_delta)):
             raise click.UsageError("--deployed has a level of its own: leave out the others")
-        level = deployment(deployed).level(neighbours)
-        epsilon, rho = level.get("levels"), level.get("rho")
+        published = deployment(deployed)
+        epsilon, rho = published.epsilon, published.rho
         if rho is not None and delta is None:
-            raise click.UsageError(f"{deployed} publishes rho: say at which --delta to look at it")
+            raise click.UsageError(f"{deployed} publishes rho: give a --delta, such as 1e-6")
+    factor = level_factor(neighbours)
+    epsilon, gdp = _times(epsilon, factor), _times(gdp, factor)
     if delta is not None:
         if levels is not None:
             raise click.UsageError("--delta takes one level for all steps: leave out --levels")
+        if level_delta is not None and factor > 1:
+            raise click.UsageError(
+                "--level-delta is for substituting a time point: convert the (epsilon, delta) of a "
+                "library that adds or removes records, and leave out --neighbours"
+            )
         to.check()
         beliefs = read_beliefs(belief)
-        told = watch(
+        gaussian = monitor_levels(
             beliefs,
             epsilon,
             length,
             under,
             read_episode(protect, beliefs),
             delta=delta,
-            rho=rho,
+            rho=_times(rho, factor**2),
             gdp=gdp,
             level_delta=level_delta or 0,
         )
-        to.deliver(told.to_json(), told.explain().splitlines(), told)
+        to.deliver(gaussian.to_json(), gaussian.explain().splitlines(), gaussian)
         return
     if rho is not None or gdp is not None or level_delta is not None:
-        raise click.UsageError("--rho, --gdp and --level-delta are looked at with a --delta")
+        raise click.UsageError("--rho, --gdp and --level-delta need a --delta")
     if (epsilon is None) == (levels is None) or (levels is not None and length is not None):
         raise click.UsageError("Give --epsilon with --length, or --levels with one level a line")
     to.check()
     beliefs = read_beliefs(belief)
-    spent = _listed(levels) if levels is not None else epsilon
-    seen = watch(beliefs, spent, length, under, read_episode(protect, beliefs))  # type: ignore[arg-type]
-    to.deliver(seen.to_json(), seen.explain().splitlines(), seen)
+    spent: Any = epsilon
+    if levels is not None:
+        spent = [factor * level for level in _read_levels(levels)]
+    result = monitor_levels(beliefs, spent, length, under, read_episode(protect, beliefs))
+    to.deliver(result.to_json(), result.explain().splitlines(), result)
 
 
-def _listed(path: str) -> list[Fraction]:
+def _times(level: Fraction | None, factor: int) -> Fraction | None:
+    return None if level is None else level * factor
+
+
+def _read_levels(path: str) -> list[Fraction]:
     lines = [line.strip() for line in files.read_text(path).splitlines()]
-    found = []
+    levels = []
     for number, line in enumerate(lines, start=1):
         try:
             if line:
-                found.append(exact_number(line))
+                levels.append(exact_number(line))
         except click.BadParameter as error:
             raise InvalidInputError(f"Line {number} of {path!r}: {error.message}.") from None
-    return found
+    return levels

@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from quiltwork import files
 from quiltwork.arguments import choice, flag, instance, listed
-from quiltwork.budget.payment import pay_and_keep, read_payer
+from quiltwork.budget.payment import as_payer, pay_and_store
 from quiltwork.counts.contributors import LimitedCounts, belief_digest, number_of_people
 from quiltwork.counts.count_table_level import Adjacency, Cell, project, sum_quantile, table_level
 from quiltwork.errors import InvalidInputError
@@ -169,7 +169,7 @@ class CountTable(ChartedResult):
 
     @property
     def usefulness(self) -> Usefulness:
-        """Whether the counts are useless, rough or useful, judged by what was released alone."""
+        """Whether the counts are useless, rough or useful, judged by the released answer alone."""
         from quiltwork.counts.count_table_page import usefulness_of
 
         return usefulness_of(self)
@@ -329,7 +329,7 @@ def release_table(
             **({"at_most": most, "limit": limit, "subject": subject} if limit != "assumed" else {}),
         }
 
-    payer = read_payer(ledger, dataset, key, analyst)
+    payer = as_payer(ledger, dataset, key, analyst)
     if believed is not None:
         if payer is not None:
             payer.check(record())  # before the counts are compared with anything
@@ -338,7 +338,7 @@ def release_table(
                 "The table counts more people than the beliefs are about; their number is public, "
                 "so give it as people=…."
             )
-    return pay_and_keep(payer, record, draw, CountTable.to_json, CountTable.from_json)
+    return pay_and_store(payer, record, draw, CountTable.to_json, CountTable.from_json)
 
 
 def _limit(counts: Mapping[Any, int], at_most: int | None) -> tuple[int, Limit, str | None]:

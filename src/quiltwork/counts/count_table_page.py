@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from quiltwork.budget.judging import Usefulness, judged
+from quiltwork.budget.judging import Usefulness, judge
 from quiltwork.exact import Number, to_fraction
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.report import (
@@ -31,9 +31,9 @@ def usefulness_of(counts: CountTable) -> Usefulness:
     """Judge a table by its released numbers alone."""
     error = max(TwoSidedGeometric.from_alpha(one).expected_absolute for one in set(counts.alphas))
     largest = max(counts.values)
-    found = judged(error, largest, f"the largest count, {largest:,}")
+    found = judge(error, largest, f"the largest count, {largest:,}")
     lost = sum(ends.low == 0 for ends in counts.intervals(simultaneous=True).values())
-    return found.without(lost, len(counts.cells), "count")
+    return found.with_lost_cells(lost, len(counts.cells), "count")
 
 
 def table_chart(counts: CountTable, confidence: Number = 0.95) -> IntervalChart:

@@ -12,7 +12,7 @@ from hashlib import sha256
 from itertools import accumulate
 from typing import Any
 
-from quiltwork.budget.payment import pay_and_keep, read_payer
+from quiltwork.budget.payment import as_payer, pay_and_store
 from quiltwork.counts.contributors import parse_private_count
 from quiltwork.noise.bits import WORD_BITS, word
 from quiltwork.noise.enclosure import of_fraction
@@ -61,8 +61,8 @@ class ExactMechanism(ResultBase):
         value = parse_private_count(count, self.n, ledger)
         self._refuse()
         draw = partial(draw_index, self.exact[value])
-        payer = read_payer(ledger, dataset, key, analyst)
-        return pay_and_keep(payer, self._debit, draw, str, int)
+        payer = as_payer(ledger, dataset, key, analyst)
+        return pay_and_store(payer, self._debit, draw, str, int)
 
     def _table(self) -> str:
         """A digest of the probabilities, which tells one mechanism's key from another's."""

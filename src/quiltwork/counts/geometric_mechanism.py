@@ -15,7 +15,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from quiltwork.arguments import flag
-from quiltwork.budget.payment import pay_and_keep, read_payer
+from quiltwork.budget.payment import as_payer, pay_and_store
 from quiltwork.counts.alpha_levels import alpha_for_epsilon, parse_level
 from quiltwork.counts.contributors import belief_digest, parse_private_count, substitution_level
 from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
@@ -184,8 +184,8 @@ class GeometricMechanism:
                 **({} if self.belief_digest is None else {"length": self.n}),
             }
 
-        payer = read_payer(ledger, dataset, key, analyst)
-        return pay_and_keep(payer, record, lambda: self._draw(value, unbounded), str, int)
+        payer = as_payer(ledger, dataset, key, analyst)
+        return pay_and_store(payer, record, lambda: self._draw(value, unbounded), str, int)
 
     def _draw(self, value: int, unbounded: bool) -> int:
         if self.alpha == 1:

@@ -20,7 +20,7 @@ from typing import Any
 
 from quiltwork import files
 from quiltwork.arguments import listed
-from quiltwork.budget.payment import pay_and_keep, read_payer
+from quiltwork.budget.payment import as_payer, pay_and_store
 from quiltwork.counts.alpha_levels import parse_level
 from quiltwork.counts.contributors import parse_private_count
 from quiltwork.counts.exact_draws import draw_index
@@ -118,8 +118,8 @@ def release_levels(
             "dp_epsilon": str(cost),
         }
 
-    payer = read_payer(ledger, dataset, key, analyst)
-    return pay_and_keep(payer, record, draw, LevelledCount.to_json, LevelledCount.from_json)
+    payer = as_payer(ledger, dataset, key, analyst)
+    return pay_and_store(payer, record, draw, LevelledCount.to_json, LevelledCount.from_json)
 
 
 def nothing_added(before: Fraction, after: Fraction) -> Fraction:

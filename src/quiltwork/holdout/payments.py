@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from quiltwork.budget.payment import pay, read_payer
+from quiltwork.budget.payment import as_payer, pay
 from quiltwork.errors import InvalidInputError, NotPrivateError, StorageError
 
 if TYPE_CHECKING:
@@ -24,10 +24,10 @@ if TYPE_CHECKING:
 
 def check_ledger(ledger: Any, dataset: Any) -> None:
     """Validate a ledger and its dataset, which must be given together."""
-    if read_payer(ledger, dataset) is not None:
-        from quiltwork.budget.ledger.amounts import identifier
+    if as_payer(ledger, dataset) is not None:
+        from quiltwork.budget.ledger.requests import parse_name
 
-        identifier(dataset, "dataset")
+        parse_name(dataset, "dataset")
 
 
 def identity_of(ledger: Ledger | None, dataset: str | None, rows: int) -> str | None:
@@ -81,7 +81,7 @@ def begin_round(
 ) -> Secret:
     """Pay for round `number`, from 0, then draw its threshold and store it; return the secret."""
     key = f"{_prefix(transcript)}{number + 1}"
-    payer = None if ledger is None else read_payer(ledger, transcript.rounds.dataset, key)
+    payer = None if ledger is None else as_payer(ledger, transcript.rounds.dataset, key)
 
     def debit_record() -> dict[str, str]:
         return {

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from quiltwork import files
 from quiltwork.beliefs.cyclic import require_aligned
-from quiltwork.budget.payment import read_payer
-from quiltwork.budget.people import PEOPLE
+from quiltwork.budget.payment import as_payer
+from quiltwork.budget.persons import PEOPLE
 from quiltwork.delimited import DialectOptions, rows_of_width, with_csv
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.queries import histogram
@@ -56,7 +56,7 @@ def register_series(
             dataset, and for beliefs about the time of day that were made for another first moment.
         UnsupportedError: for anything but files, and for beliefs without states.
     """
-    read_payer(ledger, dataset)
+    as_payer(ledger, dataset)
     mark = _mark(source, value, options, secrets.token_hex(8))
     status = ledger.status(dataset)
     beliefs, people = status.beliefs, status.beliefs == (PEOPLE,)
@@ -85,7 +85,7 @@ def register_rows(
     ledger: Ledger, dataset: str, path: str, options: Mapping[str, str | None]
 ) -> int:
     """Validate the rows of a file for `quiltwork count`, register it, and return their number."""
-    read_payer(ledger, dataset)
+    as_payer(ledger, dataset)
     mark = _mark(path, "", options, secrets.token_hex(8))
     dialect = DialectOptions(options["delimiter"], encoding=options["encoding"], by_rows=False)
     rows = with_csv(
@@ -105,7 +105,7 @@ def read_registered(
     Raises:
         InvalidInputError: if they are not the registered files, or are read with other options.
     """
-    read_payer(ledger, dataset)
+    as_payer(ledger, dataset)
     refuse_unregistered(ledger, dataset, source, value, options)
     return read_series(source, value, **options)
 

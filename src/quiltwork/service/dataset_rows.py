@@ -21,7 +21,7 @@ import numpy as np
 from quiltwork.beliefs import Grid
 from quiltwork.beliefs.documents import labels_from_json, labels_to_json
 from quiltwork.beliefs.origins import CodedSequence, CodedSequences, Origin
-from quiltwork.budget.ledger.log import now
+from quiltwork.budget.ledger.entries import now
 from quiltwork.delimited import rows_of_width, with_csv
 from quiltwork.errors import InvalidInputError, StorageError
 from quiltwork.queries import histogram

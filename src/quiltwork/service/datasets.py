@@ -18,7 +18,7 @@ from msgspec import Meta
 from quiltwork.beliefs import Belief, beliefs_from_json
 from quiltwork.beliefs.documents import labels_to_json
 from quiltwork.budget import PEOPLE, Status
-from quiltwork.budget.ledger.log import now
+from quiltwork.budget.ledger.entries import now
 from quiltwork.client.records import Dataset, MemberShare
 from quiltwork.errors import InvalidInputError
 from quiltwork.service.members import member_of

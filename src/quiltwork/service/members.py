@@ -22,7 +22,7 @@ from typing import Annotated, Literal
 import anyio
 from msgspec import Meta
 
-from quiltwork.budget.ledger.log import now
+from quiltwork.budget.ledger.entries import now
 from quiltwork.errors import InvalidInputError
 from quiltwork.service.problems import Problem
 from quiltwork.service.rights import RIGHTS, Caller, Role

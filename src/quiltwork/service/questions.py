@@ -23,7 +23,7 @@ from msgspec import Meta
 from quiltwork.beliefs import CyclicChain, DatedChain, HiddenChain, MarkovChain
 from quiltwork.beliefs.origins import CodedSequences
 from quiltwork.budget import Quote, Receipt
-from quiltwork.budget.judging import Usefulness, judged
+from quiltwork.budget.judging import Usefulness, judge
 from quiltwork.budget.payment import Payer
 from quiltwork.client.records import AnswerExample, AnswerPreview, Released
 from quiltwork.counts.contributors import limited_counts
@@ -193,7 +193,7 @@ class TableQuestion:
         error, people = float(noise.expected_absolute), self.about.people
         return _answer_preview(
             quote,
-            None if people is None else judged(error, people / cells, "an even share"),
+            None if people is None else judge(error, people / cells, "an even share"),
             cells=cells,
             scale=float(noise.scale or 0),
             expected_error=error,
@@ -404,7 +404,7 @@ def _answer(call: Call, found: Lookup) -> Released:
 
 def _stored_answer(call: Call) -> Released | None:
     """Return the answer stored under the request's key; 422 if the key was for another question."""
-    kept = call.service.ledger.kept(call.path["dataset"], call.key, call.member)
+    kept = call.service.ledger.debit_with_answer(call.path["dataset"], call.key, call.member)
     if kept is None:
         return None
     debit, answer = kept

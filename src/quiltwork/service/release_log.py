@@ -154,7 +154,7 @@ def columns(
 @FEATURE.at("GET", f"{_OF_DATASET}/releases", "release.read", query=LogQuery)
 def _list_releases(call: Call) -> Page[Released]:
     """List releases with their intervals."""
-    released = call.service.ledger.released(
+    released = call.service.ledger.debits_with_answers(
         call.path["dataset"], call.query.after, call.query.limit + 1
     )
     page = released[: call.query.limit]
@@ -168,7 +168,9 @@ def _requested_release(call: Call) -> tuple[Debit, str]:
     text = call.path["release"]
     if not text.isdecimal() or len(text) > 18 or int(text) < 1:
         raise not_found()
-    for debit, answer in call.service.ledger.released(call.path["dataset"], int(text) - 1, 1):
+    for debit, answer in call.service.ledger.debits_with_answers(
+        call.path["dataset"], int(text) - 1, 1
+    ):
         if debit.number == int(text) and answer is not None:
             return debit, answer
     raise not_found()

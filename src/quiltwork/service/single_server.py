@@ -55,7 +55,7 @@ def _advisory_lock(database: Database) -> Iterator[bool]:
         connection = database.connect()
         acquired = connection.execute(_ADVISORY).fetchall()[0][0]
     except database.errors as error:
-        raise database.sentence(error) from None
+        raise database.readable(error) from None
     try:
         yield bool(acquired)
     finally:

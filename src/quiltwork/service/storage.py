@@ -21,7 +21,7 @@ import msgspec
 
 from quiltwork.budget import Ledger
 from quiltwork.budget.ledger.log import Log
-from quiltwork.budget.ledger.notes import noted
+from quiltwork.budget.ledger.notes import note_draft
 from quiltwork.errors import StorageError
 from quiltwork.service.problems import not_found
 from quiltwork.service.structs import Page, PageQuery, paged
@@ -59,7 +59,7 @@ class Transaction:
         """
         identity = next(self._identities)
         if self.tables.with_id(identity) is None:
-            self.tables.append(noted(identity, kind, text, dataset, who))
+            self.tables.append(note_draft(identity, kind, text, dataset, who))
 
 
 def _equalities(where: Mapping[str, object]) -> str:

@@ -127,12 +127,12 @@ def test_windows_within_the_caps_leak_no_more_than_delta_chosen_adaptively_too(r
         for weights in ([0, 1, 1, 0], [0, 0, 0, 1])
     ]
     high = np.arange(len(EDGES) - 1) >= int(np.searchsorted(EDGES, first.sum() / 2))
-    everything = np.ones_like(high)
-    fixed = [worst_delta(chain, length, epsilon, first, [(one, everything)]) for one in later]
+    total_charge = np.ones_like(high)
+    fixed = [worst_delta(chain, length, epsilon, first, [(one, total_charge)]) for one in later]
     adaptive = worst_delta(chain, length, epsilon, first, [(later[0], high), (later[1], ~high)])
     assert max(*fixed, adaptive) <= delta
     assert max(*fixed, adaptive) > 0.1 * delta
-    louder = worst_delta(chain, length, epsilon, 3 * first, [(3 * later[0], everything)])
+    louder = worst_delta(chain, length, epsilon, 3 * first, [(3 * later[0], total_charge)])
     assert louder > delta
 
 

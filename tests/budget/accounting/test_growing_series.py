@@ -50,7 +50,7 @@ def test_a_series_does_not_shrink_and_rows_do_not_grow():
         Accountant(Clusters(["a", "b"])).extend(3)
     single = Accountant(CHAIN, 1, episode=2)
     single.add(Spending(1, 1, composes_by="nothing", epsilon=Fraction(1, 10)))
-    with pytest.raises(UnsupportedError, match="stretches of 2 are protected"):
+    with pytest.raises(UnsupportedError, match="episodes of 2 are protected"):
         single.extend(2)
 
 

@@ -13,7 +13,7 @@ import quiltwork as qw
 from quiltwork import queries
 from quiltwork.beliefs import Clusters, CyclicChain, MarkovChain
 from quiltwork.budget import Accountant, Planned, Spending, calendar, plan, repeated
-from quiltwork.budget.accounting.limits import largest_level, largest_number
+from quiltwork.budget.accounting.headroom import largest_level, largest_number
 from quiltwork.budget.accounting.release_plan import plan_rows
 from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
 from quiltwork.influence import calibrate
@@ -151,7 +151,7 @@ def test_a_release_smaller_than_its_noise_is_called_useless():
     assert short.expected_error >= short.signal_range == 4
     assert whole.verdict in ("useful", "rough")
     assert found.useless == (short,)
-    assert "The hourly release would be useless: its noise" in found.explain()
+    assert "The hourly release would be useless: its expected error" in found.explain()
     assert "useless" in found.table()
 
 

@@ -60,9 +60,9 @@ def test_the_worst_node_and_what_surrounds_it_give_the_total(seed):
         assert worst.exact == 0
         return
     charge = float(sum((record.cost(worst.node, worst.node) for record in records), Fraction(0)))
-    everything = float(sum((record.cost(1, length) for record in records), Fraction(0)))
+    total_charge = float(sum((record.cost(1, length) for record in records), Fraction(0)))
     assert worst.own == pytest.approx(charge, rel=1e-9)
-    found = min(worst.own + worst.before + worst.after, everything) if worst.exact else 0.0
+    found = min(worst.own + worst.before + worst.after, total_charge) if worst.exact else 0.0
     assert float(worst.exact) == pytest.approx(found, rel=1e-9)
 
 

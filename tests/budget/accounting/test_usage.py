@@ -46,7 +46,7 @@ def test_charges_are_the_sum_over_releases(records):
         for last in range(first, LENGTH + 1):
             expected = sum((record.cost(first, last) for record in records), Fraction(0))
             assert usage.charge(first, last) == expected
-            assert usage.highest(first, last) == max(
+            assert usage.max_point_charge(first, last) == max(
                 usage.charge(t, t) for t in range(first, last + 1)
             )
             spent = levels.block(np.array([first]), np.array([last]))[0]

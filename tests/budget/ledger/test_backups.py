@@ -131,7 +131,7 @@ def test_a_last_backup_that_failed_is_taken_again(filled, tmp_path):
 def test_after_a_last_backup_nothing_is_closed_that_was_begun_since(filled, tmp_path, independent):
     filled.last_backup(tmp_path / "last.jsonl")
     filled.create("e", independent, 3, 1)
-    with pytest.raises(InvalidInputError, match="had its last backup, and 'e' was begun since"):
+    with pytest.raises(InvalidInputError, match="had its last backup, and 'e' was created since"):
         filled.last_backup(tmp_path / "again.jsonl")
     assert filled.status("e").retired is None
     assert not (tmp_path / "again.jsonl").exists()

@@ -12,7 +12,7 @@ import pytest
 import quiltwork as qw
 from quiltwork import queries
 from quiltwork.budget import Ledger, Spending
-from quiltwork.budget.accounting import gaussian_account
+from quiltwork.budget.accounting import caps
 from quiltwork.budget.ledger import snapshots
 from quiltwork.errors import BudgetExceeded, InvalidInputError, StorageError, UnsupportedError
 
@@ -130,10 +130,10 @@ def test_a_state_read_from_a_snapshot_is_that_of_all_entries(ledger, url, monkey
 
 
 def test_a_cap_that_was_recorded_too_high_is_found_by_verifying(ledger, chain, monkeypatch):
-    real = gaussian_account.cap_of
+    real = caps.cap_of
     with monkeypatch.context() as patched:
         patched.setattr(
-            gaussian_account,
+            caps,
             "cap_of",
             lambda *asked: replace(real(*asked), level=1.05 * real(*asked).level),
         )

@@ -85,7 +85,7 @@ def test_processes_grant_what_fits_an_account_from_scratch(tmp_path_factory, mon
 def test_an_account_is_read_as_it_was_written(asked, length):
     secrets = Secrets.read(BELIEFS[0], length, 1)
     account = Account(secrets).plus(asked)
-    again = Account(secrets).with_body(json.loads(json.dumps(account.to_body())), secrets)
+    again = Account(secrets).restored(json.loads(json.dumps(account.to_body())), secrets)
     assert (again.usage.times == account.usage.times).all()
     assert (again.usage.sums == account.usage.sums).all()
     assert again.usage.total == account.usage.total
@@ -132,12 +132,12 @@ def test_what_levels_tell_to_fit_does(belief, asked, share):
 def test_a_peak_is_the_highest_level_however_it_was_added():
     secrets = Secrets.read(BELIEFS[0], LENGTH, 1)
     account = Account(secrets)
-    assert account.peak == 0
+    assert account.max_point_charge == 0
     for n in range(200):
         one = Spending(1 + 37 * n % 1900, 60 + 37 * n % 1900, Fraction(n % 7, 50), Fraction(1, 9))
         account = account.plus([one])
         usage = account.usage
-        assert account.peak == Fraction(int(max(usage.runs.own)), usage.denominator)
+        assert account.max_point_charge == Fraction(int(max(usage.runs.own)), usage.denominator)
 
 
 def test_a_series_that_doubles_keeps_its_levels(ledger, url, chain):
@@ -235,7 +235,7 @@ def test_what_was_never_committed_prices_nothing(sqlite_url, tmp_path):
         ):
             one.create("d", belief, LENGTH, budget)
         lost.status("d")
-        ledger._states._known = dict(lost._states._known)
+        ledger._states._recent = dict(lost._states._recent)
         with pytest.raises(BudgetExceeded):
             ledger.debit("d", Spending.dp(Fraction(1, 4), 1, LENGTH))
 
@@ -290,7 +290,7 @@ def _check_a_history(ledger, data):
     scratch = Accountant(belief, length)
     scratch.add_all(itertools.chain(*granted.values()))
     for one in (*opened, Ledger.open(ledger.url)):
-        state = one._store.read(lambda log, one=one: one._states.found(log, name))
+        state = one._store.read(lambda log, one=one: one._states.latest(log, name))
         assert state.account.usage.total == scratch._account.usage.total
         assert (state.account.usage.sums == scratch._account.usage.sums).all()
         for who in ("ana", "ben"):

@@ -33,8 +33,8 @@ def test_a_refusal_is_noted_in_the_transaction_that_refuses(sqlite_url, independ
     ledger.create("d", independent, 3, 1)
     ledger.debit("d", Spending.dp(0.5, 1, 3))
     seen = []
-    honest = ledger._store.write_together
-    ledger._store.write_together = lambda work: (seen.append(work), honest(work))[1]
+    honest = ledger._store.write_batched
+    ledger._store.write_batched = lambda work: (seen.append(work), honest(work))[1]
     with pytest.raises(BudgetExceeded, match=r"to 1\.4, above"):
         ledger.debit("d", Spending.dp(0.9, 1, 3))
     assert len(seen) == len(ledger.notes()) == 1
@@ -98,7 +98,7 @@ class TestWhatFits:
     ):
         ledger = Ledger.open(sqlite_url)
         ledger.create("d", self.CHAIN, 100, 1)
-        monkeypatch.setattr("quiltwork.budget.accounting.limits.largest_factor", None)
+        monkeypatch.setattr("quiltwork.budget.accounting.headroom.largest_factor", None)
         with pytest.raises(BudgetExceeded) as found:
             ledger.debit("d", Spending.dp(2, 1, 3))
         assert found.value.reason.endswith("Nothing was recorded.")

@@ -410,19 +410,19 @@ def test_who_sees_less_than_was_written_since_adds_nothing_up_again(ledger, chai
     ledger.create("d", chain, 30, 50)
     for number in range(30):
         ledger.debit("d", Spending.dp(Fraction(1, 1000), 1, 30 - number % 3))
-    folded, counts = snapshots.folded, []
+    fold, counts = snapshots.fold, []
 
     def counted(state, entries, account=None):
         found = list(entries)
         counts.append(len(found))
-        return folded(state, found, account)
+        return fold(state, found, account)
 
-    monkeypatch.setattr(snapshots, "folded", counted)
+    monkeypatch.setattr(snapshots, "fold", counted)
 
     def behind(log):
-        before = ledger._states.found(log, "d").steps
+        before = ledger._states.latest(log, "d").steps
         in_another_thread(lambda: ledger.debit("d", Spending.dp(Fraction(1, 1000), 1, 30)))
-        return before, ledger._states.found(log, "d").steps
+        return before, ledger._states.latest(log, "d").steps
 
     for _ in range(3):
         before, still = ledger.store.read(behind)

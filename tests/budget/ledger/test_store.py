@@ -140,7 +140,7 @@ def _is_free_after_any_interrupt(store):
 
         def interrupted(frame, event, _, left=left):
             code = frame.f_code
-            named = code.co_name.endswith("_turn") or code.co_name in ("take", "give_up")
+            named = code.co_name in ("_writing", "take", "release")
             if "contextlib" not in code.co_filename and not named:
                 return None
             frame.f_trace_opcodes = True
@@ -258,7 +258,7 @@ def test_threads_that_wait_share_a_transaction_and_each_has_its_own_verdict(ledg
         except Exception as error:
             found[at] = type(error)
 
-    with store._my_turn(1e9, None):
+    with store._writing(1e9, None):
         threads = [threading.Thread(target=ask, args=(at,)) for at in range(len(asked))]
         for thread in threads:
             thread.start()
@@ -304,7 +304,7 @@ def test_those_who_wait_with_one_that_is_interrupted_are_served_once(
         except KeyboardInterrupt:
             told.append("interrupted")
 
-    with store._my_turn(1e9, None):
+    with store._writing(1e9, None):
         threads = [threading.Thread(target=ask) for _ in range(6)]
         for thread in threads:
             thread.start()

@@ -25,7 +25,7 @@ def test_a_create_that_was_not_committed_leaves_no_budget(tmp_path, monkeypatch,
     def interrupted(log, *given):
         if late:
             usual(log, *given)
-            mine._states.found(log, "d")
+            mine._states.latest(log, "d")
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:

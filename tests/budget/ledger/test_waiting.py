@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from quiltwork.budget import Ledger, Spending
-from quiltwork.budget.ledger.queueing import TurnsOfProcesses
+from quiltwork.budget.ledger.writer_election import WriterElection
 from quiltwork.errors import InvalidInputError, StorageError
 
 
@@ -27,7 +27,7 @@ def test_threads_and_processes_are_waited_for_together(sqlite_url, independent, 
     usual = database.begin_with
     record = lambda *given, wait: (waits.append(wait), usual(*given, wait=wait))[1]  # noqa: E731
     monkeypatch.setattr(database, "begin_with", record)
-    with ledger._store._my_turn(1e9, None):
+    with ledger._store._writing(1e9, None):
         other = threading.Thread(target=ledger.debit, args=("d", Spending.dp(0.1, 1, 3)))
         other.start()
         time.sleep(0.1)
@@ -64,7 +64,7 @@ def test_only_speed_rests_on_who_is_next(sqlite_url, independent, monkeypatch, h
     with socket.socket(socket.AF_UNIX) as is_next:
         is_next.bind(f"\0quiltwork-{os.geteuid()}-{found.st_dev}-{found.st_ino}")
         if how == "without such names":
-            monkeypatch.setattr("quiltwork.budget.ledger.queueing.socket.socket", _refused)
+            monkeypatch.setattr("quiltwork.budget.ledger.writer_election.socket.socket", _refused)
         other = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         other.execute("BEGIN IMMEDIATE")
         threading.Timer(0.02, lambda: other.execute("ROLLBACK")).start()
@@ -74,7 +74,7 @@ def test_only_speed_rests_on_who_is_next(sqlite_url, independent, monkeypatch, h
 
 
 def _be_next(file, own):
-    with TurnsOfProcesses().next(file, 60) as is_next:
+    with WriterElection().elected(file, 60) as is_next:
         own.send(is_next)
         own.recv()
 

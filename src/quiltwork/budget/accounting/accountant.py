@@ -1,9 +1,9 @@
 """`Accountant`: what all releases from one series cost together, kept within a budget.
 
-Every release is recorded as a `Spending`; what all of them spend on each time point is swept over
-the series, which bounds what leaks about every time point, whatever the windows, overlapping or
-not, in any order, chosen adaptively or not. A release that would exceed the budget is refused and
-leaves no trace. With a δ it opens a `GaussianAccountant`.
+Every release is recorded as a `Spending`. The charges of all of them on each time point are swept
+over the series, which bounds the leakage about every time point: for overlapping windows or not, in
+any order, chosen adaptively or not. A release that would exceed the budget is refused and not
+recorded. With a δ it opens a `GaussianAccountant`.
 
 Theorem: docs/theory/sweep.md
 """
@@ -19,16 +19,10 @@ from typing import TYPE_CHECKING, Any
 from quiltwork.arguments import listed
 from quiltwork.beliefs import Belief, Label
 from quiltwork.beliefs.secrets import SecretPairs, pairs_from_json, pairs_to_json
-from quiltwork.budget.accounting import limits
+from quiltwork.budget.accounting import headroom
 from quiltwork.budget.accounting.account import Account
 from quiltwork.budget.accounting.gaussian_accountant import GaussianAccountant
-from quiltwork.budget.accounting.growth import (
-    check_growth,
-    grown,
-    growth_fits,
-    longest_length,
-    refusal,
-)
+from quiltwork.budget.accounting.growth import extended, fits_when_longer
 from quiltwork.budget.accounting.series_accountant import SeriesAccountant, read_budget
 from quiltwork.budget.accounting.worst_point import LeakageProfile, Secrets, leakage_profile
 from quiltwork.budget.spending import HasSpending, Spending, as_spending
@@ -53,15 +47,15 @@ class Accountant(SeriesAccountant[Account]):
     Args:
         beliefs: one belief or a list; the total holds under each of them.
         length: the number of time points; None for beliefs about fixed rows.
-        budget: what all releases together may cost; None to only keep count.
+        budget: the most that all releases together may cost; None for no limit.
         episode: how many time points in a row are one secret.
         pairs: the pairs of values that are kept apart, all by default, fixed here; as in
             `calibrate`.
         delta: opens a `GaussianAccountant` for (ε, δ) instead.
-        pure: with delta, what pure levels may add up to beside Gaussian noise.
+        pure: with delta, the largest sum of pure levels beside Gaussian noise.
 
     Raises:
-        InvalidInputError: for arguments that make no sense, with the offending value.
+        InvalidInputError: for invalid arguments, with the offending value.
 
     >>> from quiltwork.beliefs import MarkovChain
     >>> account = Accountant(MarkovChain([[0.9, 0.1], [0.4, 0.6]]), length=100, budget=2)
@@ -110,19 +104,20 @@ class Accountant(SeriesAccountant[Account]):
 
     @classmethod
     def of(cls, account: Account, budget: Fraction | None, episode: int) -> Accountant:
-        """Go on from an account that is kept elsewhere."""
-        found: Accountant = object.__new__(cls)
-        found._account, found._budget, found._episode = account, budget, episode
-        return found
+        """Return an accountant that continues from an account."""
+        accountant: Accountant = object.__new__(cls)
+        accountant._account, accountant._budget = account, budget
+        accountant._episode = episode
+        return accountant
 
     @property
     def pairs(self) -> SecretPairs | None:
-        """Which values of a time point are kept apart; None for all."""
+        """The pairs of values of a time point that are kept apart; None for all."""
         return self.secrets.pairs
 
     @property
     def budget(self) -> Fraction | None:
-        """What all releases together may cost, exactly; None without a limit."""
+        """The most that all releases together may cost, exactly; None without a limit."""
         return self._budget
 
     def _allows(self, account: Account) -> bool:
@@ -135,11 +130,11 @@ class Accountant(SeriesAccountant[Account]):
             f"This would raise the total from {self.epsilon():.12g} to "
             f"{float_up(after.total):.12g}, above the budget of {float_up(budget):.12g}; "
             f"{left:.12g} is left. Nothing was recorded.",
-            partial(limits.what_fits, self._account, budget, added),
+            partial(headroom.what_fits, self._account, budget, added),
         )
 
     def leak_under(self, beliefs: Belief | Sequence[Belief]) -> tuple[float, int | None]:
-        """Return a bound on what all releases tell under other beliefs, and the worst node."""
+        """Return the leakage of all releases under other beliefs, and the worst time point."""
         other = Accountant(beliefs, self.length, episode=self.episode, pairs=self.pairs)
         other.add_all(self.spendings)
         return other.epsilon(), other._account.worst.node
@@ -153,7 +148,7 @@ class Accountant(SeriesAccountant[Account]):
     def remaining(self) -> float | None:
         """Budget less total, rounded down; None without a budget.
 
-        Costs do not add up, so this is not what the next release may cost on its own: see
+        Costs do not add up, so the next release may cost another amount on its own: see
         `largest_next` and `how_many_more`.
         """
         left = self.exact_remaining
@@ -174,15 +169,15 @@ class Accountant(SeriesAccountant[Account]):
         there, 0.0 if nothing fits.
 
         Raises:
-            UnsupportedError: without a budget, or if nothing may follow.
+            UnsupportedError: without a budget, or if no theorem lets a release follow.
         """
         last = self.length if stop is None else stop
         return self.largest_factor([Spending.dp(1, start, last)])
 
     def largest_factor(self, releases: Sequence[HasSpending | Spending]) -> float:
-        """Return the largest x such that these releases, all charges times x, still fit."""
+        """Return the largest x such that these releases, with all charges times x, still fit."""
         spendings = [as_spending(release) for release in listed(releases, "releases")]
-        return limits.largest_factor(self._account, self._need_budget(), spendings)
+        return headroom.largest_factor(self._account, self._need_budget(), spendings)
 
     def smallest_scale(self, query: Query) -> float:
         """Return the smallest noise scale with which a query on its window still fits.
@@ -192,18 +187,19 @@ class Accountant(SeriesAccountant[Account]):
 
         Raises:
             BudgetExceeded: if no noise is enough.
-            UnsupportedError: without a budget, or if nothing may follow.
+            UnsupportedError: without a budget, or if no theorem lets a release follow.
         """
-        asked = [(query, Fraction(1))]
-        return limits.least_scales(self._account, self._need_budget(), asked, self.length)[0]
+        weighted = [(query, Fraction(1))]
+        scales = headroom.smallest_scales(self._account, self._need_budget(), weighted, self.length)
+        return scales[0]
 
     def how_many_more(self, release: HasSpending | Spending) -> int | float:
         """Return how many more releases like this one fit; infinity if they cost nothing.
 
         Raises:
-            UnsupportedError: without a budget, or if nothing may follow.
+            UnsupportedError: without a budget, or if no theorem lets a release follow.
         """
-        return limits.how_many_more(self._account, self._need_budget(), as_spending(release))
+        return headroom.how_many_more(self._account, self._need_budget(), as_spending(release))
 
     def leakage(self, start: int = 1, stop: int | None = None) -> float:
         """Return the total for the time points start..stop only, rounded up."""
@@ -213,45 +209,39 @@ class Accountant(SeriesAccountant[Account]):
             raise InvalidInputError(
                 f"The time points {first}..{last} are not within 1..{self.length}."
             )
-        part = self._account.seen_by(replace(self._account.secrets, first=first, last=last))
+        part = self._account.with_secrets(replace(self._account.secrets, first=first, last=last))
         return float_up(min(part.total, self.exact_epsilon))
 
     def extend(self, length: int) -> None:
-        """Let the series grow to `length` time points, if what was released still fits the budget.
+        """Let the series grow to `length` time points, if its releases still fit the budget.
 
-        Under some beliefs the same releases tell more in a longer series, so it is priced like a
-        release. Whoever wants to be sure begins with the final length.
+        Under some beliefs the same releases reveal more in a longer series, so growing is priced
+        like a release. An account opened with the final length never needs it.
 
         Theorem: docs/theory/sweep.md (growing)
 
         Raises:
-            BudgetExceeded: if it does not fit; then nothing was changed.
+            BudgetExceeded: if they do not fit; then nothing was changed.
             InvalidInputError: if the new length is shorter.
             UnsupportedError: for beliefs about fixed rows.
         """
-        now, new = self.length, integer(length, "length", 1)
-        check_growth(self.beliefs, now, new)
-        before, budget = self._account, self._budget
+        account, budget = self._account, self._budget
 
-        def after(points: int) -> Account:
-            return before.seen_by(grown(before.secrets, points, self.episode))
+        def limit_exceeded(longer: Account) -> str | None:
+            if budget is None or fits_when_longer(account, longer, budget):
+                return None
+            return f"the budget of {float_down(budget):.9g}"
 
-        def fits(points: int) -> bool:
-            return budget is None or growth_fits(before, after(points), budget)
-
-        if new > now and budget is not None and not fits(new):
-            raise BudgetExceeded(
-                refusal(
-                    "",
-                    (f"{self.epsilon():.9g}", f"{float_up(after(new).total):.9g}"),
-                    f"the budget of {float_down(budget):.9g}",
-                    (now, new, longest_length(fits, now, new - 1)),
-                )
-            )
-        self._account = after(new)
+        self._account = extended(
+            account,
+            integer(length, "length", 1),
+            self.episode,
+            limit_exceeded,
+            lambda one: f"{float_up(one.total):.9g}",
+        )
 
     def profile(self) -> LeakageProfile:
-        """Return what each time point leaks, as runs of time points.
+        """Return the leakage about each time point, as runs of time points.
 
         Theorem: docs/theory/sweep.md
         """
@@ -261,12 +251,12 @@ class Accountant(SeriesAccountant[Account]):
         )
 
     def chart(self) -> LineChart:
-        """Describe what each time point leaks, with total and budget."""
+        """Return a chart of the leakage about each time point, with total and budget."""
         budget = None if self._budget is None else float_down(self._budget)
         return self.profile().chart_beside(self.epsilon(), budget)
 
     def explain(self) -> Explanation:
-        """Return every bound there is, with its theorem and scope, and which one won.
+        """Return every theorem's bound with its scope, and which of them is the total.
 
         `print(account.explain())` shows it as text.
         """
@@ -275,7 +265,7 @@ class Accountant(SeriesAccountant[Account]):
         return explain(self._account)
 
     def __repr__(self) -> str:
-        """Name what is kept, without computing the total."""
+        """Return length, number of releases and budget, without computing the total."""
         count = self._account.count
         limit = "no budget" if self._budget is None else f"budget={float(self._budget):.6g}"
         return f"Accountant({self.length} time points, {count} releases, {limit})"
@@ -290,6 +280,6 @@ class Accountant(SeriesAccountant[Account]):
     def _read(cls, body: Mapping[str, Any], beliefs: tuple[Belief, ...]) -> Accountant:
         pairs = pairs_from_json(body.get("pairs"))
         secrets = Secrets.read(beliefs, body["length"], body["episode"], pairs)
-        spendings = [Spending.from_body(one) for one in body["spendings"]]
-        # of a budget that nobody means it was warned when it was set
+        spendings = [Spending.from_body(row) for row in body["spendings"]]
+        # `of` does not warn about a budget of no protection: that happened when it was set.
         return cls.of(Account(secrets).plus(spendings), read_budget(body), body["episode"])

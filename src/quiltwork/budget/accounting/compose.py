@@ -1,7 +1,7 @@
-"""The composition theorems as functions of levels: what several releases cost together.
+"""The composition theorems as functions of levels: the joint cost of several releases.
 
-For an account of actual releases use `Accountant`, which is never worse; these are the theorems of
-the paper one by one, each with its hypotheses in its arguments and its scope in its docstring.
+For an account of actual releases use `Accountant`, which is never worse. These are the theorems of
+the paper one by one, each with its hypotheses as arguments and its scope in the docstring.
 
 Theorem: docs/theory/composition.md
 """
@@ -45,10 +45,9 @@ def sequential(
     priced by the influence curve of quilts.
 
     Args:
-        releases: the releases, what they spent or their calibrations, or the level of each as a
-            number.
+        releases: the releases, their spendings or calibrations, or the level of each as a number.
         mqm: True declares that all numbers are levels of Markov quilt mechanisms (or priced as
-            such), which a number does not tell; releases and calibrations say it themselves.
+            such); releases and calibrations record it themselves.
 
     Raises:
         InvalidInputError: for numbers without mqm=True, and for releases that differ in their
@@ -65,13 +64,14 @@ def sequential(
             "can together exceed 2ε (Theorem 3.4; see "
             f"{EXAMPLE}). Bound their divergence and use general(), or use Markov quilt releases."
         )
-    given = listed(releases, "releases")
-    if mqm is None and not all(_is_calibrated(one) for one in given):
+    items = listed(releases, "releases")
+    if mqm is None and not all(_is_calibrated(item) for item in items):
         raise InvalidInputError(
-            "A number does not say how its release was calibrated, and only levels of Markov quilt "
-            "releases add up: give the releases themselves, or mqm=True if all of them are such."
+            "A number does not show how its release was calibrated, and only levels of Markov "
+            "quilt releases add up: give the releases themselves, or mqm=True if all of them are "
+            "such."
         )
-    return float_up(sum(_levels(given), Fraction(0)))
+    return float_up(sum(_levels(items), Fraction(0)))
 
 
 def same_quilts(releases: Iterable[Number | HasSpending | Spending | Calibration]) -> float:
@@ -81,7 +81,7 @@ def same_quilts(releases: Iterable[Number | HasSpending | Spending | Calibration
     point, and is never below `sequential`, which asks for less: it is the first paper's theorem.
 
     Raises:
-        InvalidInputError: for what is no level.
+        InvalidInputError: for invalid levels.
         UnsupportedError: for releases calibrated by "sweep" or "optimal-scale".
 
     >>> same_quilts([0.25, 0.5, 0.25])
@@ -113,7 +113,7 @@ def distant(
         length: of the series.
 
     Raises:
-        InvalidInputError: for levels and windows that make no sense.
+        InvalidInputError: for invalid levels and windows.
         UnsupportedError: where the theorem does not apply: the windows are nearer to each other
             than the longer one is long, or under a belief no time point of a window has an active
             quilt with an end on both sides.
@@ -123,14 +123,14 @@ def distant(
     >>> distant(2, 3, chain, (1, 30), (61, 90), 90)
     3.0
     """
-    levels = [positive_fraction(one, f"eps_{w}") for one, w in ((eps_a, "a"), (eps_b, "b"))]
+    levels = [positive_fraction(eps_a, "eps_a"), positive_fraction(eps_b, "eps_b")]
     windows = _two_windows(window_a, window_b, length)
     (first_a, last_a), (first_b, last_b) = windows
-    least = max(last_a - first_a, last_b - first_b)
-    if first_b - last_a < least:
+    distance, least = first_b - last_a, max(last_a - first_a, last_b - first_b)
+    if distance < least:
         raise UnsupportedError(
-            f"The windows are {first_b - last_a} time points apart; Theorem 3.3 asks for {least}, "
-            "as many as the longer one has steps. Theorem 3.1 (parallel) or an Accountant take any."
+            f"The windows are {distance} time points apart; Theorem 3.3 needs {least}, as many as "
+            "the longer one has steps. Theorem 3.1 (parallel) or an Accountant take any distance."
         )
     for belief in as_beliefs(beliefs):
         if not isinstance(belief, MarkovChain):
@@ -147,18 +147,18 @@ def _require_quilt_on_both_sides(
     chain: MarkovChain, level: Fraction, first: int, last: int
 ) -> None:
     """Refuse a window without a time point whose active quilt has an end before and after it."""
-    found = calibrate(chain, last - first + 1, level, "spectral")
-    if not any(len(one.quilt) == 2 for one in found.active_quilts()):
+    calibration = calibrate(chain, last - first + 1, level, "spectral")
+    if not any(len(active.quilt) == 2 for active in calibration.active_quilts()):
         raise UnsupportedError(
             f"At this level no time point of {first}..{last} has an active quilt on both sides, "
-            "which Theorem 3.3 asks for: take longer windows or higher levels, or Theorem 3.1."
+            "which Theorem 3.3 needs: take longer windows or higher levels, or Theorem 3.1."
         )
 
 
 def parallel(eps_a: Number, eps_b: Number, influence_ab: float, influence_ba: float) -> float:
     """Theorem 3.1: two releases from disjoint windows A before B, for secrets in A or B.
 
-    Says nothing about time points between the windows, which can pay for both releases
+    It does not cover time points between the windows, about which both releases can leak
     (`docs/theory/composition.md`).
 
     Args:
@@ -208,75 +208,76 @@ def general(eps_a: Number, eps_b: Number, divergence: Number) -> float:
     return float_up(a + b + 2 * _not_negative(divergence, "divergence"))
 
 
-def _is_calibrated(one: Any) -> bool:
-    """Whether it is a release, what one spent, or a calibration: these say how they were made."""
-    if isinstance(one, Spending):
-        return one.method is not None and one.epsilon is not None
-    return hasattr(one, "method") and (hasattr(one, "exact_epsilon") or hasattr(one, "guarantee"))
+def _is_calibrated(item: Any) -> bool:
+    """Whether an item records its calibration method: a release, a spending, or a calibration."""
+    if isinstance(item, Spending):
+        return item.method is not None and item.epsilon is not None
+    has_level = hasattr(item, "exact_epsilon") or hasattr(item, "guarantee")
+    return hasattr(item, "method") and has_level
 
 
-def _levels(given: list[Any]) -> list[Fraction]:
-    """Read numbers, releases and calibrations as levels that composition theorems speak about."""
-    released = {(r.belief_digest, r.secrets, r.length) for r in given if hasattr(r, "noisy")}
-    if len(released) > 1:
+def _levels(items: list[Any]) -> list[Fraction]:
+    """Return the levels of numbers, releases and calibrations that composition theorems cover."""
+    settings = {(r.belief_digest, r.secrets, r.length) for r in items if hasattr(r, "noisy")}
+    if len(settings) > 1:
         raise InvalidInputError(
             "The releases differ in their beliefs, in the time points they protect or in the "
             "length of the series; the theorem is about releases that agree in all three."
         )
-    return [_level(one, position) for position, one in enumerate(given, start=1)]
+    return [_level(item, position) for position, item in enumerate(items, start=1)]
 
 
-def _level(one: Any, position: int) -> Fraction:
-    """The level of one of them, if it is one that adds up with others."""
-    if not _is_calibrated(one):
-        return positive_fraction(one, f"Level {position}")
-    if one.method == "sweep":
+def _level(item: Any, position: int) -> Fraction:
+    """Return the level of an item, if such levels add up."""
+    if not _is_calibrated(item):
+        return positive_fraction(item, f"Level {position}")
+    if item.method == "sweep":
         raise UnsupportedError(
-            f"Release {position} has {argument('method', 'sweep')}, and what the sweep charges "
-            "does not add up: "
-            "two releases can cost more than the sum of both. An Accountant says what they cost "
-            f"together; {argument('method', 'exact')} has levels that add up (Theorem 3.7)."
+            f"Release {position} has {argument('method', 'sweep')}, and levels of the sweep do "
+            "not add up: two releases can cost more than the sum of both. Use an Accountant for "
+            f"their joint cost, or {argument('method', 'exact')}, whose levels add up (Theorem "
+            "3.7)."
         )
-    if one.method == "optimal-scale":
+    if item.method == "optimal-scale":
         raise UnsupportedError(
             f"Release {position} has {argument('method', 'optimal-scale')}, whose level holds for "
-            "it alone and "
-            "does not add up with others; an Accountant prices it by its level per substituted "
-            f"time point. Why: {EXAMPLE}"
+            "it alone and does not add up with others; an Accountant prices it by its level per "
+            f"substituted time point. Why: {EXAMPLE}"
         )
     names = ("exact_epsilon", "guarantee", "epsilon")
-    level: Fraction = next(getattr(one, name) for name in names if hasattr(one, name))
+    level: Fraction = next(getattr(item, name) for name in names if hasattr(item, name))
     return level
 
 
 def _influence(value: float, name: str) -> Fraction | None:
-    """Read an influence; None stands for infinity."""
+    """Parse an influence; None stands for infinity."""
     if isinstance(value, float) and value == math.inf:
         return None
     return _not_negative(value, name)
 
 
 def _not_negative(value: Number, name: str) -> Fraction:
-    # Computed influences are binary floats that were rounded up: they are taken as they are.
-    fraction = Fraction(value) if isinstance(value, float) and math.isfinite(value) else None
-    exact = (
-        to_fraction(value, name) if fraction is None else max(fraction, to_fraction(value, name))
-    )
+    exact = to_fraction(value, name)
+    if isinstance(value, float):
+        # Computed influences were rounded up as binary floats; their decimals may be below that.
+        exact = max(exact, Fraction(value))
     if exact < 0:
         raise InvalidInputError(f"{name} must not be negative, not {shortened(value)}.")
     return exact
 
 
 def _two_windows(window_a: Window, window_b: Window, length: int) -> tuple[Window, Window]:
-    one, other = _window(window_a, "window_a"), _window(window_b, "window_b")
-    if other[0] <= one[1]:
+    a, b = _window(window_a, "window_a"), _window(window_b, "window_b")
+    if b[0] <= a[1]:
         raise InvalidInputError(
-            f"Window A ends at {one[1]} and window B begins at {other[0]}; they must be disjoint, "
+            f"Window A ends at {a[1]} and window B begins at {b[0]}; they must be disjoint, "
             "A first."
         )
-    if other[1] > integer(length, "length", 1):
-        raise InvalidInputError(f"Window B ends at {other[1]}, but the series has {length}.")
-    return one, other
+    if b[1] > integer(length, "length", 1):
+        raise InvalidInputError(
+            f"Window B ends at {b[1]}, but the series has {length} time points."
+        )
+    return a, b
 
 
 def _window(window: Window, name: str) -> Window:

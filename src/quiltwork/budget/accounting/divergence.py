@@ -1,9 +1,9 @@
-"""Theorem 3.6's E for two noisy counts on a chain: how far their joint law is from a product.
+"""Theorem 3.6's E for two noisy counts on a chain: the distance of their joint law from a product.
 
 Given a secret, two answers from one series are dependent. E bounds the logarithm of their joint
-density by the product of both, in both directions. With Laplace or geometric noise of one scale the
-ratio is monotone in each answer between two values of its count and constant beyond them, so its
-extremes lie on the grid of all pairs of values.
+density over the product of both densities, in both directions. With Laplace or geometric noise of
+one scale the ratio is monotone in each answer between two values of its count and constant beyond
+them, so its extremes lie on the grid of all pairs of values.
 
 Cost: O(length·k²·a·b) for the joint laws of counts of at most a and b, and O(length·k·a²·b²) for
 joining both sides of every secret.
@@ -44,8 +44,8 @@ def count_divergence(
         second: another, or the same again.
 
     Raises:
-        InvalidInputError: for what is no pair of a count and a scale, and for windows and scales
-            that make no sense.
+        InvalidInputError: for anything but a pair of a count and a scale, and for invalid windows
+            and scales.
         UnsupportedError: for beliefs other than chains with a known start, and for windows so long
             that the joint laws have more than 4,096 cells.
 
@@ -69,9 +69,9 @@ def count_divergence(
             f"The joint law of both counts has {cells:,} cells; up to {_MOST_CELLS:,} are "
             "computed. Ask about shorter windows, or use an Accountant, which takes any."
         )
-    members = [_known(belief) for belief in as_beliefs(beliefs)]
+    chains = [_with_known_start(belief) for belief in as_beliefs(beliefs)]
     worst = max(
-        _log_ratio(law, *kernels) for chain in members for law in _laws(chain, points, queries)
+        _log_ratio(law, *kernels) for chain in chains for law in _laws(chain, points, queries)
     )
     return worst * _MARGIN + 1e-12
 
@@ -84,7 +84,7 @@ def _scaled_count(pair: ScaledCount, name: str) -> ScaledCount:
     return instance(pair[0], Count, "A count"), pair[1]
 
 
-def _known(belief: Belief) -> MarkovChain:
+def _with_known_start(belief: Belief) -> MarkovChain:
     if not isinstance(belief, MarkovChain) or str(belief.initial) == "any":
         raise UnsupportedError(
             "The divergence of two counts is computed for chains with a known start; under other "
@@ -94,29 +94,29 @@ def _known(belief: Belief) -> MarkovChain:
 
 
 def _kernel(scale: Number, most: int) -> NDArray[np.float64]:
-    """Weights of answers 0..most (rows) given values 0..most, up to a constant factor."""
+    """Return the weights of answers 0..most (rows) given values 0..most, up to a constant."""
     values = np.arange(most + 1)
     distance = np.abs(values[:, np.newaxis] - values)
     return np.asarray(np.exp(-distance / float(positive_fraction(scale, "scale"))))
 
 
 def _laws(chain: MarkovChain, length: int, queries: tuple[Count, ...]) -> list[NDArray[np.float64]]:
-    """The joint law of both counts given each possible state of each time point."""
+    """Return the joint law of both counts given each possible state of each time point."""
     from scipy.signal import convolve2d
 
     states = list(chain.states)
-    counted = [np.zeros((length + 1, len(states)), dtype=np.int64) for _ in queries]
-    for query, hits in zip(queries, counted, strict=True):
+    all_hits = [np.zeros((length + 1, len(states)), dtype=np.int64) for _ in queries]
+    for query, hits in zip(queries, all_hits, strict=True):
         query.check(chain.states)
         for start, stop in query.windows(length):
             hits[start : stop + 1, states.index(query.state)] = 1
     shape = tuple(query.points(length) + 1 for query in queries)
 
     def shifted(law: NDArray[np.float64], node: int, state: int) -> NDArray[np.float64]:
-        """The law of counts with this time point added to them."""
-        for axis, hits in enumerate(counted):
+        """Return the law of the counts with this time point included."""
+        for axis, hits in enumerate(all_hits):
             if hits[node, state]:
-                law = np.roll(law, 1, axis=axis)  # the last value is not reached yet
+                law = np.roll(law, 1, axis=axis)  # the last row is 0: no count is that large yet
         return law
 
     before = [np.zeros((len(states), *shape))]
@@ -143,13 +143,13 @@ def _laws(chain: MarkovChain, length: int, queries: tuple[Count, ...]) -> list[N
 def _log_ratio(
     law: NDArray[np.float64], first: NDArray[np.float64], second: NDArray[np.float64]
 ) -> float:
-    """The largest |log| of the joint density of both answers by the product of their densities.
+    """Return the largest |log| ratio of the joint density to the product of the two densities.
 
     Infinite where the noise is so small that densities are below the least float.
     """
     joint = ordered_product(ordered_product(first, law), second.T)
-    alone = ordered_product(first, law.sum(axis=1)), ordered_product(second, law.sum(axis=0))
-    product = np.outer(*alone)
+    marginals = ordered_product(first, law.sum(axis=1)), ordered_product(second, law.sum(axis=0))
+    product = np.outer(*marginals)
     with np.errstate(divide="ignore", invalid="ignore"):
         worst = float(np.abs(np.log(joint / product)).max())
     return math.inf if math.isnan(worst) else worst

@@ -1,6 +1,6 @@
-"""How far off the answer to a query will be, beside how much it can vary at all.
+"""Expected errors of planned answers, and the range of the signal to compare them with.
 
-In units of the answer, of one cell; the noise is that of a plan, on the query's integers.
+Both are for one cell, in units of the answer; noise is given on the query's integers.
 """
 
 from __future__ import annotations
@@ -19,32 +19,32 @@ from quiltwork.queries import Histogram, MostCommon, Query, Sum, Transitions
 def expected_error(
     query: Query, scale: float, length: int, states: tuple[Label, ...] | None
 ) -> float:
-    """The expected absolute error of one cell, in units of the answer.
+    """Return the expected absolute error of one cell under geometric noise, in answer units.
 
     For the most common state, a bound on how far its count lies below the largest on average. A
-    sum or mean is put on a grid so fine that its noise is as good as continuous.
+    sum or mean is rounded to a grid so fine that its noise is practically continuous.
     """
     unit = _unit(query, length)
     if isinstance(query, MostCommon):
-        known = query.states or states
-        if known is None:
+        labels = query.states or states
+        if labels is None:
             raise InvalidInputError("Name the states of the query: most_common(states=[…]).")
-        return expected_shortfall(Fraction(scale), len(known))
+        return expected_shortfall(Fraction(scale), len(labels))
     if isinstance(query, Sum):
         return float_up(Fraction(scale) * unit)
     return float_up(Fraction(TwoSidedGeometric.from_scale(scale).expected_absolute) * unit)
 
 
 def expected_gaussian_error(query: Query, sigma: float, length: int) -> float:
-    """The same of Gaussian noise with this standard deviation."""
+    """Return the expected absolute error of one cell under Gaussian noise, in answer units."""
     if isinstance(query, Sum):
         return float_up(Fraction(sigma * math.sqrt(2 / math.pi)) * _unit(query, length))
-    drawn = RoundedGaussian.from_scale(sigma).expected_absolute
-    return float_up(Fraction(drawn) * _unit(query, length))
+    error = RoundedGaussian.from_scale(sigma).expected_absolute
+    return float_up(Fraction(error) * _unit(query, length))
 
 
 def signal_range(query: Query, length: int) -> float:
-    """How much one cell of the answer can vary over all sequences, in units of the answer."""
+    """Return how much one cell of the answer can vary over all sequences, in answer units."""
     start, stop = query.window(length)
     if isinstance(query, Histogram | MostCommon):
         steps = query.points(length)

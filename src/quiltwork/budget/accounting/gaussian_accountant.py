@@ -1,8 +1,8 @@
-"""`GaussianAccountant`: what `Accountant(…, delta=…)` opens, an account of (ε, δ).
+"""`GaussianAccountant`: the account of (ε, δ) that `Accountant(…, delta=…)` opens.
 
 With a budget the caps are fixed when it is opened, the proven claim is the whole (ε, δ) from the
-first debit on, and what is counted is the share of the caps that is used. Without a budget the
-releases are a plan that was fixed beforehand, and the total is what that plan costs.
+first release on, and the used share of the caps is counted. Without a budget the releases are a
+plan fixed beforehand, and the total is the cost of that plan.
 
 Theorem: docs/theory/f-sweep.md (no filter on what was reached)
 """
@@ -18,14 +18,13 @@ from typing import TYPE_CHECKING, Any
 
 from quiltwork.arguments import listed
 from quiltwork.beliefs import Belief
+from quiltwork.budget.accounting.caps import GaussianBudget
 from quiltwork.budget.accounting.gaussian_account import (
     GaussianAccount,
-    Room,
+    format_share,
     noise_that_fits,
-    shown_share,
-    worst_run,
 )
-from quiltwork.budget.accounting.growth import check_growth
+from quiltwork.budget.accounting.growth import extended
 from quiltwork.budget.accounting.series_accountant import SeriesAccountant, read_budget
 from quiltwork.budget.accounting.squares import SquareRun
 from quiltwork.budget.accounting.worst_point import Secrets
@@ -48,27 +47,27 @@ if TYPE_CHECKING:
     from quiltwork.report.charts import LineChart
 
 _DOWN = 1 - 2.0**-50
-_NOTHING = Fraction(1, 10**8)
-"""A release that needs more than 10⁴ times its noise does not fit, for a person."""
+_SMALLEST_USEFUL = Fraction(1, 10**8)
+"""Below this factor a release would need more than 10⁴ times its noise: nothing fits."""
 
 
 @dataclass(frozen=True)
 class SquaresUsed(ChartedResult):
-    """What is spent on each time point, beside what each may spend.
+    """The squares of levels spent on each time point, beside the cap.
 
     Attributes:
-        epsilon: the proven claim so far, with …
-        delta: … this chance that is left.
+        epsilon: ε of the proven claim so far.
+        delta: δ of the proven claim.
         budget: ε of the claim from the first release on; None for a plan.
-        level: μ that the worst time point pays for, all Gaussian releases together; rounded up.
-        cap: μ that each of them may pay for; None without a budget.
-        alone: what the cap would be if no time point said anything about another.
-        pure: the sum of pure levels on the worst time point, out of a share for them.
+        level: μ of all Gaussian releases together on the worst time point; rounded up.
+        cap: the largest μ allowed on every time point; None without a budget.
+        alone: the cap if time points were independent.
+        pure: the sum of pure levels on the worst time point, charged to the share for them.
         pure_share: that share.
-        used: the share of the caps that is used where most is.
-        node: a time point that pays most.
-        method: how the cap was found.
-        runs: time points first..last, and the squares that each of them pays for.
+        used: the largest used share of a cap.
+        node: a time point that spends most.
+        method: how the cap was computed.
+        runs: time points first..last, and the sum of squares on each of them.
     """
 
     schema = ("squares-used", 1)
@@ -91,24 +90,24 @@ class SquaresUsed(ChartedResult):
         return [run._asdict() for run in self.runs]
 
     def shares(self) -> list[float]:
-        """Return the share of its cap that each run uses; 0 without a budget."""
+        """Return the share of the cap that each run uses; 0 without a budget."""
         most = math.inf if self.cap is None else self.cap**2 * _DOWN
-        return [min(1.0, one.square / most) for one in self.runs]
+        return [min(1.0, run.square / most) for run in self.runs]
 
     def explain(self) -> str:
-        """Say what is claimed, what is used, and where the cap comes from."""
-        left = f"and δ = {self.delta:g}"
+        """Return sentences about the claim, the used share, and the origin of the cap."""
+        delta = f"and δ = {self.delta:g}"
         if self.budget is None or self.cap is None:
             return (
-                f"As a plan fixed beforehand these releases keep ε = {self.epsilon:.6g} {left}; "
-                "chosen by what came out they would not. Most is spent on time point "
-                f"{self.node:,}, a level of {self.level:.6g}."
+                f"As a plan fixed beforehand these releases keep ε = {self.epsilon:.6g} {delta}; "
+                "if later ones were chosen by earlier answers, they would not. Most is spent on "
+                f"time point {self.node:,}, a level of {self.level:.6g}."
             )
         lines = [
-            f"All releases together keep ε = {self.budget:.6g} {left}, whatever is asked next "
+            f"All releases together keep ε = {self.budget:.6g} {delta}, whatever is released next "
             "within the caps.",
             f"Squares of Gaussian levels may add up to {self.cap:.6g}² on every time point (method "
-            f"{self.method}; {self.alone or 0:.6g}² if they said nothing about each other). Used: "
+            f"{self.method}; {self.alone or 0:.6g}² if time points were independent). Used: "
             f"{self.level:.6g}², {100 * self.used:.4g} %, on time point {self.node:,}.",
         ]
         if self.pure_share:
@@ -118,7 +117,7 @@ class SquaresUsed(ChartedResult):
         return "\n".join(lines)
 
     def __str__(self) -> str:
-        """Say it as text."""
+        """Return the explanation."""
         return self.explain()
 
     def chart(self) -> LineChart:
@@ -150,8 +149,8 @@ class GaussianAccountant(SeriesAccountant[GaussianAccount]):
         budget: ε of the claim; None for a plan fixed beforehand.
         episode: how many time points in a row are one secret.
         delta: δ of the claim.
-        pure: what pure levels of releases without Gaussian noise may add up to on a time point;
-            0 charges them with the least Gaussian level that hides as much.
+        pure: the largest sum of pure levels on a time point, kept beside Gaussian noise; with 0
+            a pure level is charged as the least Gaussian level that hides as much.
 
     Raises:
         InvalidInputError: for arguments that make no sense, with the offending value.
@@ -175,45 +174,46 @@ class GaussianAccountant(SeriesAccountant[GaussianAccount]):
         pure: Number = 0,
     ) -> None:
         level = None if budget is None else privacy_level(budget, "budget")
-        left, share = proper_fraction(delta, "delta"), to_fraction(pure, "pure")
-        if share < 0:
+        exact_delta, pure_share = proper_fraction(delta, "delta"), to_fraction(pure, "pure")
+        if pure_share < 0:
             raise InvalidInputError(f"pure must not be negative, not {pure!r}.")
         secrets = Secrets.read(beliefs, length, episode)
+        claim = GaussianBudget.compute(secrets, level, exact_delta, pure_share)
         self._episode = integer(episode, "episode", 1)
-        self._account = GaussianAccount.empty(secrets, Room.of(secrets, level, left, share))
+        self._account = GaussianAccount.empty(secrets, claim)
 
     @classmethod
     def of(cls, account: GaussianAccount, episode: int) -> GaussianAccountant:
-        """Go on from an account that is kept elsewhere."""
-        found = cls.__new__(cls)
-        found._account, found._episode = account, episode
-        return found
+        """Return an accountant that continues from an account."""
+        accountant = cls.__new__(cls)
+        accountant._account, accountant._episode = account, episode
+        return accountant
 
     @property
     def budget(self) -> Fraction | None:
         """ε of the claim, exactly; None for a plan fixed beforehand."""
-        return self._account.room.budget
+        return self._account.gaussian.budget
 
     @property
     def delta(self) -> Fraction:
         """δ of the claim."""
-        return self._account.room.delta
+        return self._account.gaussian.delta
 
     @property
     def used(self) -> float:
-        """The share of the caps that is used, where most is; rounded up."""
+        """The largest used share of a cap, rounded up."""
         return float_up(self._account.used)
 
     @property
     def remaining(self) -> float | None:
-        """The share of the caps that is left where most is used, rounded down; None without any."""
+        """The unused share of the caps where most is used, rounded down; None without a budget."""
         return None if self.budget is None else float_down(1 - self._account.used)
 
     def leak_under(self, beliefs: Belief | Sequence[Belief]) -> tuple[float, int | None]:
-        """Return ε of these releases under other beliefs, as a plan, and a point that pays most."""
+        """Return ε of these releases under other beliefs, as a plan, and the worst time point."""
         other = GaussianAccountant(beliefs, self.length, None, self.episode, self.delta)
         other.add_all(self.spendings)
-        return other.epsilon(), worst_run(other._account)
+        return other.epsilon(), other._account.worst_node
 
     def _allows(self, account: GaussianAccount) -> bool:
         return account.fits()
@@ -222,8 +222,8 @@ class GaussianAccountant(SeriesAccountant[GaussianAccount]):
         budget = float_up(self.budget or Fraction(0))
         return BudgetExceeded(
             f"This would raise what is used of ε = {budget:g} and δ = {float(self.delta):g} from "
-            f"{shown_share(self._account.used)} to {shown_share(after.used)} of the squares that a "
-            "time point may spend. Nothing was recorded.",
+            f"{format_share(self._account.used)} to {format_share(after.used)} of the squares that "
+            "a time point may spend. Nothing was recorded.",
             partial(noise_that_fits, self._account, added),
         )
 
@@ -266,9 +266,9 @@ class GaussianAccountant(SeriesAccountant[GaussianAccount]):
         factor = self._times_more([Spending.of_gaussian(query, 1, self.length)])
         if factor is None:
             return 0.0
-        if factor < _NOTHING:
+        if factor < _SMALLEST_USEFUL:
             raise BudgetExceeded(
-                f"{shown_share(self._account.used)} of the squares that a time point may spend is "
+                f"{format_share(self._account.used)} of the squares that a time point may spend is "
                 "used: nothing is left for a release of any noise this package draws."
             )
         return 1 / (math.sqrt(float_down(factor)) * _DOWN) * (1 + 2.0**-50)
@@ -282,25 +282,22 @@ class GaussianAccountant(SeriesAccountant[GaussianAccount]):
         """Let the series grow: free under a cap for series of every length.
 
         Raises:
+            BudgetExceeded: if the releases exceed the caps of a longer series; nothing changes.
             InvalidInputError: if the new length is shorter.
             UnsupportedError: for beliefs about fixed rows, and where the cap is that of a length.
         """
-        new = integer(length, "length", 1)
-        check_growth(self.beliefs, self.length, new)
-        secrets = Secrets.read(self.beliefs, new, self.episode)
-        grown = self._account.seen_by(secrets)
-        if not grown.fits():
-            raise BudgetExceeded(
-                f"In a series of {new:,} time points what was released would use "
-                f"{shown_share(grown.used)} of the squares that a secret may spend. Nothing was "
-                "changed."
-            )
-        self._account = grown
+        self._account = extended(
+            self._account,
+            integer(length, "length", 1),
+            self.episode,
+            lambda longer: None if longer.fits() else "the squares that a secret may spend",
+            lambda account: format_share(account.used),
+        )
 
     def profile(self) -> SquaresUsed:
-        """Return what is spent on each time point, beside what each may spend."""
+        """Return the squares spent on each time point, beside the cap."""
         account = self._account
-        cap, pure = account.room.cap, account.room.pure
+        cap, pure = account.gaussian.cap, account.gaussian.pure
         return SquaresUsed(
             epsilon=self.epsilon(),
             delta=float(self.delta),
@@ -311,21 +308,21 @@ class GaussianAccountant(SeriesAccountant[GaussianAccount]):
             pure=float_up(account.level),
             pure_share=float_down(pure),
             used=self.used,
-            node=worst_run(account),
+            node=account.worst_node,
             method=None if cap is None else cap.method,
             runs=account.runs,
         )
 
     def explain(self) -> SquaresUsed:
-        """Return the claim, what is used and the cap; `print(account.explain())` shows it."""
+        """Return the claim, the used squares and the cap; `print(account.explain())` shows them."""
         return self.profile()
 
     def chart(self) -> LineChart:
-        """Describe the squares on each time point, with the cap."""
+        """Return a chart of the squares on each time point, with the cap."""
         return self.profile().chart()
 
     def __repr__(self) -> str:
-        """Name what is kept, without computing the total."""
+        """Return length, number of releases and claim, without computing the total."""
         limit = "no budget" if self.budget is None else f"budget={float(self.budget):.6g}"
         return (
             f"GaussianAccountant({self.length} time points, {self._account.count} releases, "
@@ -334,15 +331,15 @@ class GaussianAccountant(SeriesAccountant[GaussianAccount]):
 
     def to_body(self) -> dict[str, Any]:
         """Write the account as JSON values; `from_body` computes its caps again."""
-        room = self._account.room
-        budget = None if room.budget is None else str(room.budget)
-        claim = {"budget": budget, "delta": str(room.delta), "pure": str(room.pure)}
-        return {**super().to_body(), **claim}
+        claim = self._account.gaussian
+        budget = None if claim.budget is None else str(claim.budget)
+        body = {"budget": budget, "delta": str(claim.delta), "pure": str(claim.pure)}
+        return {**super().to_body(), **body}
 
     @classmethod
     def _read(cls, body: Mapping[str, Any], beliefs: tuple[Belief, ...]) -> GaussianAccountant:
         delta, pure = (parse_stored_fraction(body[name], name) for name in ("delta", "pure"))
         secrets = Secrets.read(beliefs, body["length"], body["episode"])
-        room = Room.of(secrets, read_budget(body), delta, pure)
-        spendings = [Spending.from_body(one) for one in body["spendings"]]
-        return cls.of(GaussianAccount.empty(secrets, room).plus(spendings), body["episode"])
+        claim = GaussianBudget.compute(secrets, read_budget(body), delta, pure)
+        spendings = [Spending.from_body(row) for row in body["spendings"]]
+        return cls.of(GaussianAccount.empty(secrets, claim).plus(spendings), body["episode"])

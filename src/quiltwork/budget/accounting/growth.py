@@ -1,10 +1,10 @@
-"""A series that grows: what was released from its beginning is priced again, as a release is.
+"""Growing series: the releases made so far are priced again for a longer series.
 
-A release from the first time points may tell more about a later one than about any of them: numbers
-that swing agree again after some steps, and a state that shows only a part of what goes on may
-depend on pairs of moments that were never compared. So an account grows only as far as its budget
-allows. For first-order chains whose states are shown as they are what is true does not rise; there
-a claim that rises by rounding alone is no reason to refuse.
+A release from the first time points may reveal more about a later one than about any of them:
+numbers that oscillate agree again after some steps, and under a hidden chain pairs of moments come
+into play that were never compared. So an account grows only as far as its budget allows. Under
+first-order chains with observed states the true leakage does not rise; there, a total that rises by
+rounding alone is no reason to refuse.
 
 Theorem: docs/theory/sweep.md (growing)
 """
@@ -13,23 +13,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar, cast
 
 from quiltwork.beliefs import Belief, ChainBox, CyclicChain, DatedChain, MarkovChain
 from quiltwork.budget.accounting.account import Account
 from quiltwork.budget.accounting.gaussian_account import GaussianAccount
-from quiltwork.budget.accounting.limits import largest_number
+from quiltwork.budget.accounting.headroom import largest_number
 from quiltwork.budget.accounting.worst_point import Secrets
-from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
 
 AnyAccount: TypeAlias = Account | GaussianAccount
+A = TypeVar("A", bound=AnyAccount)
+
 _ROUNDING = Fraction(1, 10**9)
-_GROWS_FREELY = (MarkovChain, CyclicChain, DatedChain, ChainBox)
-"""First-order chains: given one time point, later ones tell nothing of those before it."""
+_FREE_TO_GROW = (MarkovChain, CyclicChain, DatedChain, ChainBox)
+"""First-order chains: given one time point, later ones are independent of those before it."""
 
 
-def check_growth(beliefs: Sequence[Belief], length: int, new: int) -> None:
-    """Refuse to let a series of `length` time points grow to `new` ones.
+def check_length(beliefs: Sequence[Belief], length: int, new: int) -> None:
+    """Refuse to extend a series of `length` time points to `new` ones.
 
     Raises:
         InvalidInputError: if the new length is shorter.
@@ -44,42 +46,76 @@ def check_growth(beliefs: Sequence[Belief], length: int, new: int) -> None:
         )
 
 
-def grown(secrets: Secrets, length: int, episode: int) -> Secrets:
-    """The secrets of a series of another length, where `episode` time points are one secret."""
+def of_length(secrets: Secrets, length: int, episode: int) -> Secrets:
+    """Return the same secrets for a series of another length."""
     beliefs = tuple(bound.belief for bound in secrets.bounds)
     return Secrets.read(beliefs, length, episode, secrets.pairs)
 
 
-def growth_fits(before: AnyAccount, after: AnyAccount, limit: Fraction) -> bool:
+def extended(
+    account: A,
+    length: int,
+    episode: int,
+    limit_exceeded: Callable[[A], str | None],
+    format_cost: Callable[[A], str],
+    source: str = "",
+) -> A:
+    """Return the account for a longer series, if its releases still fit there.
+
+    Args:
+        account: of the series as it is.
+        length: the new number of time points.
+        episode: how many time points in a row are one secret.
+        limit_exceeded: names the limit that a longer account exceeds; None if it exceeds none.
+        format_cost: writes what an account spends, for the message.
+        source: names the dataset in the message: " from 'meters'".
+
+    Raises:
+        BudgetExceeded: if they do not fit; the message names the longest length that does.
+        InvalidInputError: if the new length is shorter.
+        UnsupportedError: for beliefs about fixed rows, and where caps hold for one length only.
+    """
+    present = account.secrets.length
+    check_length([bound.belief for bound in account.secrets.bounds], present, length)
+    if length == present:
+        return account
+    by_length: dict[int, A] = {}
+
+    def longer(points: int) -> A:
+        if points not in by_length:
+            secrets = of_length(account.secrets, points, episode)
+            by_length[points] = cast(A, account.with_secrets(secrets))
+        return by_length[points]
+
+    limit = limit_exceeded(longer(length))
+    if limit is None:
+        return longer(length)
+    extra = largest_number(
+        lambda more: limit_exceeded(longer(present + more)) is None,
+        length - 1 - present,
+    )
+    fits = "not even one more time point fits"
+    if extra:
+        fits = f"the longest series that fits has {present + extra:,} time points"
+    raise BudgetExceeded(
+        f"In a series of {length:,} time points what was released{source} would cost "
+        f"{format_cost(longer(length))} instead of {format_cost(account)}, above {limit}; {fits}. "
+        "Nothing was changed. Under this belief a release may reveal more about later time points "
+        "than about its own; what is created with its final length is priced for that length from "
+        "the beginning."
+    )
+
+
+def fits_when_longer(before: AnyAccount, after: AnyAccount, limit: Fraction) -> bool:
     """Whether the releases of an account still cost at most `limit` in a longer series."""
     if after.fits(limit):
         return True
-    beliefs = [bound.belief for bound in before.secrets.bounds]
-    free = before.secrets.pairs is None  # a new point may pass on what is told of other pairs
-    free = free and all(isinstance(belief, _GROWS_FREELY) for belief in beliefs)
-    return free and before.fits(limit) and after.spent <= before.spent * (1 + _ROUNDING)
-
-
-def longest_length(fits: Callable[[int], bool], length: int, most: int) -> int:
-    """The longest of the lengths length..most that fits, where `length` does. O(log) questions."""
-    return length + largest_number(lambda more: fits(length + more), most - length)
-
-
-def refusal(of: str, costs: tuple[str, str], limit: str, lengths: tuple[int, int, int]) -> str:
-    """Say why a series cannot grow: what releases `of` it cost now and would cost, and the limit.
-
-    `lengths` are the present one, the one asked for, and the longest that fits.
-    """
-    present, asked, longest = lengths
-    now, then = costs
-    fits = (
-        f"the longest series that fits has {longest:,} time points"
-        if longest > present
-        else "not even one more time point fits"
+    # Pairs: a new time point may carry information between pairs that are not kept apart.
+    true_leakage_is_constant = before.secrets.pairs is None and all(
+        isinstance(bound.belief, _FREE_TO_GROW) for bound in before.secrets.bounds
     )
     return (
-        f"In a series of {asked:,} time points what was released{of} would cost {then} instead "
-        f"of {now}, above {limit}; {fits}. Nothing was changed. Under this belief a release "
-        "may reveal more about later time points than about its own; what is created with its "
-        "final length is priced for that length from the beginning."
+        true_leakage_is_constant
+        and before.fits(limit)
+        and after.spent <= before.spent * (1 + _ROUNDING)
     )

@@ -1,10 +1,11 @@
-"""Planning: the noise with which a list of queries spends exactly the budget.
+"""`plan`: the noise with which a list of queries spends exactly the budget.
 
-All queries get noise of one common scale, or in given proportions. The joint cost rises as the
-scale falls, and the plan takes the scale at which it meets the budget. Splitting the budget
-evenly, each release calibrated on its own, is shown beside it.
+All queries get noise of one common scale, or in given proportions. The joint cost falls as the
+scale rises, and the plan takes the scale at which it meets the budget. For comparison it shows the
+noise of splitting the budget evenly, each release calibrated alone; with a δ, noise is Gaussian and
+the comparison is with geometric noise.
 
-Theorem: docs/theory/sweep.md
+Theorem: docs/theory/sweep.md, docs/theory/f-sweep.md (no filter on what was reached)
 """
 
 from __future__ import annotations
@@ -18,28 +19,36 @@ from fractions import Fraction
 from quiltwork.arguments import listed
 from quiltwork.beliefs import Belief, Gaussian, Label
 from quiltwork.budget.accounting.accountant import Accountant
+from quiltwork.budget.accounting.caps import GaussianBudget
 from quiltwork.budget.accounting.expected_errors import (
     expected_error,
     expected_gaussian_error,
     signal_range,
 )
-from quiltwork.budget.accounting.gaussian_account import GaussianAccount, Room
-from quiltwork.budget.accounting.gaussian_planning import gaussian_scales
-from quiltwork.budget.accounting.limits import least_scales, level_alone, planned_spending
+from quiltwork.budget.accounting.gaussian_account import GaussianAccount, format_share
+from quiltwork.budget.accounting.headroom import epsilon_alone, planned_spending, smallest_scales
 from quiltwork.budget.accounting.release_plan import PlannedRelease, ReleasePlan
 from quiltwork.budget.accounting.schedule import Planned, as_planned
 from quiltwork.budget.accounting.theorems import shape_of
 from quiltwork.budget.accounting.worst_point import Secrets
 from quiltwork.budget.spending import HasSpending, Spending, as_spending
 from quiltwork.errors import BudgetExceeded, InvalidInputError, UnsupportedError
-from quiltwork.exact import Number, float_up, privacy_level, proper_fraction, to_fraction
+from quiltwork.exact import (
+    Number,
+    float_down,
+    float_up,
+    privacy_level,
+    proper_fraction,
+    to_fraction,
+)
 from quiltwork.influence.belief_bound import CalibrationProblem
 from quiltwork.influence.calibration_arguments import check_states
 from quiltwork.queries import Query, Sum
 from quiltwork.queries.numbers import of_numbers
 
-_PRICED = 5
+_PRICED_WINDOWS = 5
 """So many windows of one length are priced at either end, and about as many in between."""
+_SMALLEST_FACTOR = Fraction(1, 10**24)
 
 
 def plan(
@@ -62,18 +71,18 @@ def plan(
     Args:
         beliefs: one belief or a list.
         length: the number of time points; None for beliefs about fixed rows.
-        budget: what everything may cost together.
+        budget: the most that everything may cost together.
         queries: from `qw.queries` on their windows, or `Planned` ones from `repeated` and
             `calendar`, with weights.
         spent: releases made before, which count too.
         episode: how many time points in a row are one secret.
         pairs: the pairs of values that are kept apart, as in `calibrate`; all by default.
-        delta: plan Gaussian noise: the chance that is left for more than the budget.
+        delta: plan Gaussian noise: the probability δ left for exceeding the budget.
         pure: with `delta`, a share for pure levels that is kept beside it, as in `Accountant`.
 
     Raises:
-        BudgetExceeded: if what was spent before leaves nothing.
-        InvalidInputError: for queries or windows that make no sense.
+        BudgetExceeded: if the releases made before leave nothing.
+        InvalidInputError: for invalid queries or windows.
         UnsupportedError: with `delta` for queries that have no Gaussian noise, and for networks.
 
     Theorem: docs/theory/sweep.md, docs/theory/f-sweep.md
@@ -88,156 +97,196 @@ def plan(
     >>> many.quieter, round(many.gain, 1)
     ('gaussian', 3.0)
     """
-    before = [as_spending(one) for one in listed(spent, "spent")]
-    asked_for = as_planned(queries)
+    before = [as_spending(release) for release in listed(spent, "spent")]
+    planned = as_planned(queries)
     if to_fraction(delta, "delta"):
         if pairs is not None:
             raise UnsupportedError("A plan with delta keeps all values apart; leave pairs out.")
-        given = (budget, proper_fraction(delta, "delta"), to_fraction(pure, "pure"))
         secrets = Secrets.read(beliefs, length, episode, pairs)
-        return _gaussian_plan(secrets, given, asked_for, before)
+        limit = privacy_level(budget, "budget")
+        claim = GaussianBudget.compute(
+            secrets, limit, proper_fraction(delta, "delta"), to_fraction(pure, "pure")
+        )
+        return _gaussian_plan(secrets, limit, claim, planned, before)
     if to_fraction(pure, "pure"):
         raise InvalidInputError("pure is a share beside Gaussian noise; it goes with delta.")
-    return _pure_plan(Accountant(beliefs, length, budget, episode, pairs), asked_for, before)
+    return _pure_plan(Accountant(beliefs, length, budget, episode, pairs), planned, before)
 
 
 def _pure_plan(
-    account: Accountant, asked_for: Sequence[Planned], before: Sequence[Spending]
+    account: Accountant, queries: Sequence[Planned], before: Sequence[Spending]
 ) -> ReleasePlan:
+    """Plan geometric noise for a pure ε."""
     account.record(*before)
-    planned = [replace(one, query=_as_asked(one.query, account.beliefs)) for one in asked_for]
+    planned = _as_released(queries, account.beliefs)
     limit = account.budget or Fraction(0)
-    asked = [(one.query, one.weight) for one in planned]
-    scales = least_scales(account.after(), limit, asked, account.length)
+    weighted = [(one.query, one.weight) for one in planned]
+    scales = smallest_scales(account.after(), limit, weighted, account.length)
     if not any(scales):
-        raise UnsupportedError(
-            "Under these beliefs the queries have nothing to hide, so no noise is needed and "
-            "there is nothing to plan."
-        )
+        raise _nothing_to_hide()
     spendings = [
         planned_spending(one.query, scale, account.length, one.label)
         for one, scale in zip(planned, scales, strict=True)
     ]
-    alone = _levels_alone(spendings, account.secrets)
-    naive = _naive_scales(account, planned)
-    columns = zip(planned, scales, spendings, alone, naive, strict=True)
-    items = tuple(_item(account, *column) for column in columns)
+    levels = _levels_alone(spendings, account.secrets)
+    naive_scales = _naive_scales(account, planned)
+    items = tuple(
+        PlannedRelease(
+            planned=one,
+            scale=scale,
+            spending=spending,
+            cost_alone=float_up(level),
+            expected_error=expected_error(one.query, scale, account.length, account.states),
+            signal_range=signal_range(one.query, account.length),
+            naive_scale=naive,
+            naive_error=expected_error(one.query, naive, account.length, account.states),
+        )
+        for one, scale, spending, level, naive in zip(
+            planned, scales, spendings, levels, naive_scales, strict=True
+        )
+    )
     return ReleasePlan(items, limit, account.cost_after(*spendings), account.epsilon())
 
 
 def _gaussian_plan(
     secrets: Secrets,
-    given: tuple[Number, Fraction, Fraction],
-    asked_for: Sequence[Planned],
+    limit: Fraction,
+    claim: GaussianBudget,
+    queries: Sequence[Planned],
     before: Sequence[Spending],
 ) -> ReleasePlan:
-    """Gaussian noise that fills the caps, beside geometric noise for the same ε if there is any."""
-    budget, delta, pure = given
-    limit, beliefs = privacy_level(budget, "budget"), [one.belief for one in secrets.bounds]
-    room = Room.of(secrets, limit, delta, pure)
-    account = GaussianAccount.empty(secrets, room).plus(before)
-    planned = [replace(one, query=_as_asked(one.query, beliefs)) for one in asked_for]
-    scales, spendings = gaussian_scales(account, planned)
+    """Plan Gaussian noise that fills the caps, beside geometric noise for the same ε if any."""
+    account = GaussianAccount.empty(secrets, claim).plus(before)
+    beliefs = [bound.belief for bound in secrets.bounds]
+    planned = _as_released(queries, beliefs)
+    scales, spendings = _gaussian_scales(account, planned)
     geometric: Sequence[PlannedRelease | None] = [None] * len(planned)
     if all(one.composes_by == "levels" for one in before):
         with suppress(BudgetExceeded):
             pure_account = Accountant(
                 beliefs, secrets.length, limit, secrets.episode, secrets.pairs
             )
-            geometric = _pure_plan(pure_account, asked_for, before).items
+            geometric = _pure_plan(pure_account, queries, before).items
     items = tuple(
         PlannedRelease(
             planned=one,
             scale=scale,
             spending=spending,
-            cost_alone=float_up(account.nothing().plus([spending]).used),
+            cost_alone=float_up(account.emptied().plus([spending]).used),
             expected_error=expected_gaussian_error(one.query, scale, secrets.length),
             signal_range=signal_range(one.query, secrets.length),
-            naive_scale=math.inf if beside is None else beside.scale,
-            naive_error=math.inf if beside is None else beside.expected_error,
+            naive_scale=math.inf if other is None else other.scale,
+            naive_error=math.inf if other is None else other.expected_error,
         )
-        for one, scale, spending, beside in zip(planned, scales, spendings, geometric, strict=True)
+        for one, scale, spending, other in zip(planned, scales, spendings, geometric, strict=True)
     )
-    used = float_up(account.used)
-    return ReleasePlan(items, limit, float_up(limit), used, delta)
+    return ReleasePlan(items, limit, float_up(limit), float_up(account.used), claim.delta)
+
+
+def _gaussian_scales(
+    account: GaussianAccount, planned: Sequence[Planned]
+) -> tuple[list[float], list[Spending]]:
+    """Return the least σ, in proportion to 1/weight, with which queries fit, and their spendings.
+
+    Raises:
+        BudgetExceeded: if nothing is left for them.
+        UnsupportedError: for queries without Gaussian noise, and where nothing is secret.
+    """
+    length = account.secrets.length
+    for one in planned:
+        if one.query.mechanism == "exponential":
+            raise UnsupportedError(
+                f"A query of kind {one.query.kind!r} chooses a label by the exponential mechanism, "
+                "which has no Gaussian noise; plan it without delta."
+            )
+    factor = account.times_more(
+        planned_spending(one.query, 1 / one.weight, length, gaussian=True) for one in planned
+    )
+    if factor is None:
+        raise _nothing_to_hide()
+    if factor < _SMALLEST_FACTOR:
+        raise BudgetExceeded(
+            f"{format_share(account.used)} of the squares that a time point may spend is used: "
+            "nothing is left for a release of any noise this package draws."
+        )
+    common, margin = 1 / math.sqrt(float_down(factor)) * (1 + 2.0**-50), 2.0**-40
+    while True:  # the step of a grid of numbers is charged too, and depends on the noise
+        scales = [float_up(Fraction(common) / one.weight) for one in planned]
+        spendings = [
+            planned_spending(one.query, scale, length, one.label, gaussian=True)
+            for one, scale in zip(planned, scales, strict=True)
+        ]
+        if account.plus(spendings).fits():
+            return scales, spendings
+        common, margin = common * (1 + margin), 4 * margin
+
+
+def _nothing_to_hide() -> UnsupportedError:
+    return UnsupportedError(
+        "Under these beliefs the queries have nothing to hide, so no noise is needed and "
+        "there is nothing to plan."
+    )
 
 
 def _levels_alone(spendings: Sequence[Spending], secrets: Secrets) -> list[Fraction]:
-    """The epsilon with which each release, if asked for alone, has no less than its noise.
+    """Return for each release an epsilon at which it has at least its noise when made alone.
 
     Windows of one length differ near the ends of the series, and by the time of day. Of many some
     are priced, and the others get the least of these levels.
     """
-    shapes: dict[tuple[object, ...], list[int]] = {}
-    for number, one in sorted(enumerate(spendings), key=lambda two: two[1].start):
-        shapes.setdefault(shape_of(one), []).append(number)
-    found = [Fraction(0)] * len(spendings)
-    for numbers in shapes.values():
-        ends = {*numbers[:_PRICED], *numbers[-_PRICED:]}
-        priced = ends | set(numbers[:: max(1, len(numbers) // _PRICED)])
-        levels = {number: level_alone(secrets, spendings[number]) for number in sorted(priced)}
-        least = min(levels.values())
+    by_shape: dict[tuple[object, ...], list[int]] = {}
+    for number, one in sorted(enumerate(spendings), key=lambda numbered: numbered[1].start):
+        by_shape.setdefault(shape_of(one), []).append(number)
+    levels = [Fraction(0)] * len(spendings)
+    for numbers in by_shape.values():
+        at_ends = {*numbers[:_PRICED_WINDOWS], *numbers[-_PRICED_WINDOWS:]}
+        between = numbers[:: max(1, len(numbers) // _PRICED_WINDOWS)]
+        priced = {
+            number: epsilon_alone(secrets, spendings[number])
+            for number in sorted(at_ends | set(between))
+        }
+        least = min(priced.values())
         for number in numbers:
-            found[number] = levels.get(number, least)
-    return found
+            levels[number] = priced.get(number, least)
+    return levels
 
 
-def _as_asked(query: Query, beliefs: Sequence[Belief]) -> Query:
-    """A query as it is released under these beliefs: numbers are rounded to a grid."""
-    if isinstance(query, Sum) and any(isinstance(one, Gaussian) for one in beliefs):
-        return of_numbers(query)
-    return check_states(query, beliefs) or query
+def _as_released(planned: Sequence[Planned], beliefs: Sequence[Belief]) -> list[Planned]:
+    """Return the queries as `release` answers them: under Gaussian beliefs rounded to a grid."""
 
+    def as_released(query: Query) -> Query:
+        if isinstance(query, Sum) and any(isinstance(belief, Gaussian) for belief in beliefs):
+            return of_numbers(query)
+        return check_states(query, beliefs) or query
 
-def _item(
-    account: Accountant,
-    planned: Planned,
-    scale: float,
-    spending: Spending,
-    alone: Fraction,
-    naive: float,
-) -> PlannedRelease:
-    query, states = planned.query, account.states
-    return PlannedRelease(
-        planned=planned,
-        scale=scale,
-        spending=spending,
-        cost_alone=float_up(alone),
-        expected_error=expected_error(query, scale, account.length, states),
-        signal_range=signal_range(query, account.length),
-        naive_scale=naive,
-        naive_error=expected_error(query, naive, account.length, states),
-    )
+    return [replace(one, query=as_released(one.query)) for one in planned]
 
 
 def _naive_scales(account: Accountant, planned: Sequence[Planned]) -> list[float]:
-    """Each release calibrated alone, to an equal share of what is left.
+    """Return the noise of each release calibrated alone, to an equal share of what is left.
 
     By quilts, since only their levels add up (Theorem 3.7). Of equal queries on windows of equal
     length, the one closest to the middle decides for all.
     """
+    length = account.length
     share = (account.exact_remaining or Fraction(0)) / len(planned)
-    bounds = [one.by_quilts() for one in account.secrets.bounds]
+    bounds = [bound.by_quilts() for bound in account.secrets.bounds]
     central: dict[Query, Query] = {}
     for one in planned:
-        shape = _shape(one.query, account.length)
+        shape = _moved_to_start(one.query, length)
         central[shape] = min(
-            central.get(shape, one.query), one.query, key=lambda q: _off_centre(q, account.length)
+            central.get(shape, one.query), one.query, key=lambda query: _off_centre(query, length)
         )
 
-    def alone(query: Query) -> float:
-        asked = _problem(account, query)
-        return float_up(max(one.required_scale(asked, share).scale for one in bounds))
+    def scale_alone(query: Query) -> float:
+        problem = CalibrationProblem(query, length, range(1, length + 1))
+        return float_up(max(bound.required_scale(problem, share).scale for bound in bounds))
 
-    scales = {shape: alone(query) for shape, query in central.items()}
-    return [scales[_shape(one.query, account.length)] for one in planned]
-
-
-def _problem(account: Accountant, query: Query) -> CalibrationProblem:
-    return CalibrationProblem(query, account.length, range(1, account.length + 1))
+    scales = {shape: scale_alone(query) for shape, query in central.items()}
+    return [scales[_moved_to_start(one.query, length)] for one in planned]
 
 
-def _shape(query: Query, length: int) -> Query:
+def _moved_to_start(query: Query, length: int) -> Query:
     start, stop = query.window(length)
     if query.runs:
         return query.on_runs((a - start + 1, b - start + 1) for a, b in query.runs)

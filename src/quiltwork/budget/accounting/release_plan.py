@@ -1,4 +1,4 @@
-"""A plan of releases as a result: a table by kind of release, a verdict in words, a chart."""
+"""`ReleasePlan`: planned releases with a table by kind, verdicts in words, and a chart."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from quiltwork.results import ChartedResult
 if TYPE_CHECKING:
     from quiltwork.report.charts import Line, LineChart
 
-_ROUGH = 0.1
+_ROUGH_SHARE = 0.1
 
 HEADER = (
     "kind",
@@ -35,18 +35,18 @@ GAUSSIAN_HEADER = (*HEADER[:-3], "of the cap", "geometric: noise", "geometric: e
 
 @dataclass(frozen=True)
 class PlannedRelease:
-    """One release of a plan: its noise, what it costs and how far off it will be.
+    """One release of a plan: its noise, its cost and its expected error.
 
     Attributes:
         planned: the query with its kind, label and weight.
         scale: of the noise to add to the query's integers (per range hi − lo for sums and means).
-        spending: the record with which it is accounted for.
-        cost_alone: what it would cost if it were the only release; with δ the share of the caps.
+        spending: its record for accounting.
+        cost_alone: its cost as the only release; with δ the share of the caps.
         expected_error: of one cell, in units of the answer.
         signal_range: how much one cell can vary at all.
         naive_scale: the noise if the budget were split evenly; with δ geometric noise for the
-            same ε, inf where what was released before has no pure level.
-        naive_error: the expected error then.
+            same ε, inf where earlier releases have no pure level.
+        naive_error: the expected error with that noise.
     """
 
     planned: Planned
@@ -60,7 +60,7 @@ class PlannedRelease:
 
     @property
     def kind(self) -> str:
-        """What it is one of."""
+        """The kind of release, such as "daily"."""
         return self.planned.kind
 
     @property
@@ -70,19 +70,27 @@ class PlannedRelease:
 
 
 def verdict(error: float, signal: float) -> str:
-    """Judge an expected error by the range of the signal."""
+    """Return "useless", "rough" or "useful": an expected error beside the range of the signal.
+
+    >>> verdict(3, 60)
+    'useful'
+    """
     if error >= signal:
         return "useless"
-    return "rough" if error >= _ROUGH * signal else "useful"
+    return "rough" if error >= _ROUGH_SHARE * signal else "useful"
 
 
 @dataclass(frozen=True)
 class ReleasePlan(ChartedResult):
-    """Releases with their noise, and their joint cost: `total`, at or below `budget`.
+    """Planned releases with their noise and their joint cost.
 
-    What was released before is in the total; `spent` is what that cost by itself, rounded up. With
-    a `delta` noise is Gaussian, `total` the whole ε that is claimed, and `spent` the share of the
-    caps that was used before.
+    Attributes:
+        items: the releases in order.
+        budget: ε that everything may cost together.
+        total: the joint cost, earlier releases included, at or below `budget`; with δ all of ε.
+        spent: the cost of earlier releases by themselves, rounded up; with δ the used share of the
+            caps.
+        delta: δ of the claim, with Gaussian noise; 0 for geometric noise.
     """
 
     drawn_at_once = False
@@ -95,7 +103,7 @@ class ReleasePlan(ChartedResult):
 
     @property
     def gain(self) -> float:
-        """How many times less error Gaussian noise has than geometric, on the average in logs.
+        """The error of geometric noise over that of Gaussian noise, as a geometric mean.
 
         Below 1 geometric noise is quieter; inf without a comparison, and 1 without δ.
         """
@@ -106,7 +114,7 @@ class ReleasePlan(ChartedResult):
 
     @property
     def quieter(self) -> str:
-        """Which noise to take: "gaussian" or "geometric"."""
+        """The noise with less error: "gaussian" or "geometric"."""
         return "gaussian" if self.delta and self.gain > 1 else "geometric"
 
     @property
@@ -121,43 +129,49 @@ class ReleasePlan(ChartedResult):
 
     def records(self) -> list[dict[str, Any]]:
         """Return a row per release."""
-        shown = ("scale", "cost_alone", "expected_error", "signal_range", "naive_error", "verdict")
+        names = ("scale", "cost_alone", "expected_error", "signal_range", "naive_error", "verdict")
         return [
-            {"kind": one.kind, "label": one.planned.label, **{k: _told(one, k) for k in shown}}
-            for one in self.items
+            {
+                "kind": item.kind,
+                "label": item.planned.label,
+                **{name: _null_for_infinity(getattr(item, name)) for name in names},
+            }
+            for item in self.items
         ]
 
     def body(self) -> dict[str, Any]:
         """Return the plan as JSON values."""
-        told: dict[str, Any] = {"budget": str(self.budget), "total": self.total}
-        told["spent"] = self.spent
+        body: dict[str, Any] = {
+            "budget": str(self.budget),
+            "total": self.total,
+            "spent": self.spent,
+        }
         if self.delta:
-            gain = self.gain if math.isfinite(self.gain) else None
-            told |= {"delta": str(self.delta), "quieter": self.quieter, "gain": gain}
-        return {**told, "releases": self.records()}
+            gain = _null_for_infinity(self.gain)
+            body |= {"delta": str(self.delta), "quieter": self.quieter, "gain": gain}
+        return {**body, "releases": self.records()}
 
     def table(self) -> str:
         """Return a table with one line per kind of release and length of window, as text."""
         return plan_table(self)
 
     def explain(self) -> str:
-        """Say what the plan costs, which releases are of no use, and what splitting would do."""
+        """Return sentences: the cost of the plan, useless releases, and the gain over splitting."""
         return plan_words(self)
 
     def chart(self) -> LineChart:
-        """Describe expected errors beside those of splitting the budget."""
+        """Return a chart of expected errors beside those of splitting the budget."""
         return plan_chart(self)
 
 
-def _told(one: PlannedRelease, name: str) -> Any:
-    value = getattr(one, name)
+def _null_for_infinity(value: Any) -> Any:
     return None if value == math.inf else value
 
 
 def plan_rows(plan: ReleasePlan) -> list[tuple[str, ...]]:
-    """One row per kind and length of window; where items of a row differ, the worst is shown.
+    """Return one row per kind and length of window; where items differ, the worst is shown.
 
-    Noise is rounded up and levels down, so that all releases of a row fit at what is printed.
+    Noise is rounded up and levels down, so that all releases of a row fit at the printed numbers.
     """
     groups: dict[tuple[str, int], list[PlannedRelease]] = {}
     for item in plan.items:
@@ -183,7 +197,7 @@ def _row(kind: str, points: int, items: list[PlannedRelease]) -> tuple[str, ...]
 
 
 def plan_table(plan: ReleasePlan) -> str:
-    """Lay the rows out in columns."""
+    """Return the rows laid out in columns."""
     rows = [GAUSSIAN_HEADER if plan.delta else HEADER, *plan_rows(plan)]
     widths = [max(len(row[j]) for row in rows) for j in range(len(HEADER))]
     left = (0, 6)
@@ -197,7 +211,7 @@ def plan_table(plan: ReleasePlan) -> str:
 
 
 def plan_words(plan: ReleasePlan) -> str:
-    """Sum the plan up in a few sentences."""
+    """Return a summary of the plan in a few sentences."""
     if plan.delta:
         return _gaussian_words(plan)
     count = len(plan.items)
@@ -210,12 +224,12 @@ def plan_words(plan: ReleasePlan) -> str:
         "as much noise.",
     ]
     if plan.spent:
-        lines.insert(1, f"That includes what was spent before, which costs {plan.spent:.6g} alone.")
+        lines.insert(1, f"That includes earlier releases, which cost {plan.spent:.6g} alone.")
     return "\n".join([*lines, *_useless_words(plan)])
 
 
 def _gaussian_words(plan: ReleasePlan) -> str:
-    """Say which noise is quieter, and by how much."""
+    """Return a summary of a plan with δ: which noise is quieter, and by how much."""
     count = f"{len(plan.items):,} release" + ("s" if len(plan.items) > 1 else "")
     lines = [
         f"{count} with Gaussian noise keep ε = {float(plan.budget):g} and δ = "
@@ -225,7 +239,7 @@ def _gaussian_words(plan: ReleasePlan) -> str:
         lines.append(f"Before them {format_up(100 * plan.spent)} % of the caps was used.")
     gain = plan.gain
     if not math.isfinite(gain):
-        lines.append("There is no geometric noise to compare: what was released before has no ε.")
+        lines.append("There is no geometric noise to compare: earlier releases have no pure ε.")
     elif gain > 1:
         lines.append(
             f"Take Gaussian noise: geometric noise for ε = {float(plan.budget):g} has {gain:.3g} "
@@ -234,35 +248,35 @@ def _gaussian_words(plan: ReleasePlan) -> str:
     else:
         lines.append(
             f"Take geometric noise, and a pure ε: Gaussian noise has {1 / gain:.3g} times its "
-            "error here. It is quieter where more questions are about the same time points."
+            "error here. It is quieter where more queries are about the same time points."
         )
     return "\n".join([*lines, *_useless_words(plan)])
 
 
 def _useless_words(plan: ReleasePlan) -> list[str]:
-    """Say which releases are of no use."""
+    """Return a sentence for each kind with useless releases, and what to do about it."""
     lines = []
     useless = Counter(item.kind for item in plan.useless)
     for kind, number in useless.items():
-        every = sum(item.kind == kind for item in plan.items)
-        which, its, it = f"The {kind} release", "its", "it"
-        if every > 1:
-            some = "All" if number == every else f"{number} of"
-            which, its, it = f"{some} {every} {kind} releases", "their", "them"
+        count = sum(item.kind == kind for item in plan.items)
+        subject, its, it = f"The {kind} release", "its", "it"
+        if count > 1:
+            quantity = "All" if number == count else f"{number} of"
+            subject, its, it = f"{quantity} {count} {kind} releases", "their", "them"
         lines.append(
-            f"{which} would be useless: {its} noise is larger than anything the answer could be. "
-            f"Leave {it} out, or ask about longer windows."
+            f"{subject} would be useless: {its} expected error is as large as the range of the "
+            f"answer. Leave {it} out, or ask about longer windows."
         )
     return lines or ["No release is useless."]
 
 
 def plan_chart(plan: ReleasePlan) -> LineChart:
-    """Return the expected error of every release, as planned and with the budget split evenly."""
+    """Return a chart of expected errors: as planned, and with the budget split evenly."""
     from quiltwork.report.charts import LineChart
 
     names = tuple(dict.fromkeys(item.kind for item in plan.items))
-    places = [(names.index(item.kind), item) for item in plan.items]
-    ranges = {place: item.signal_range for place, item in reversed(places)}
+    columns = [(names.index(item.kind), item) for item in plan.items]
+    ranges = {x: item.signal_range for x, item in reversed(columns)}
     return LineChart(
         f"Expected errors with ε = {float(plan.budget):.4g}"
         + (f" and δ = {float(plan.delta):g}" if plan.delta else ""),
@@ -272,13 +286,13 @@ def plan_chart(plan: ReleasePlan) -> LineChart:
         (
             _dots(
                 "Gaussian noise" if plan.delta else "joint plan",
-                [(at - 0.12, item.expected_error) for at, item in places],
+                [(x - 0.12, item.expected_error) for x, item in columns],
             ),
             _dots(
                 "geometric noise" if plan.delta else "budget split evenly",
-                [(at, item.naive_error) for at, item in places if item.naive_error < math.inf],
+                [(x, item.naive_error) for x, item in columns if item.naive_error < math.inf],
             ),
-            _dots("range of the signal", [(at + 0.12, most) for at, most in ranges.items()]),
+            _dots("range of the signal", [(x + 0.12, size) for x, size in ranges.items()]),
         ),
         log_y=True,
         x_names=names,

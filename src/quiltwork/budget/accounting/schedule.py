@@ -1,4 +1,4 @@
-"""What is to be released, and when: lists of queries on windows."""
+"""Schedules of planned releases: lists of queries, each on its window."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from quiltwork.exact import Number, integer, positive_fraction
 from quiltwork.queries import Query
 from quiltwork.queries.query import parse_query
 
-_DAY = 86_400
-_MOST = 20_000
-"""Of queries in one plan, which takes seconds: half-hourly ones of a year are fewer."""
+_SECONDS_PER_DAY = 86_400
+_MOST_QUERIES = 20_000
+"""Queries in one plan, which takes seconds; half-hourly ones of a year are fewer."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,13 @@ class Planned:
 
     Args:
         query: from `qw.queries`, with its window.
-        kind: what it is one of, such as "daily"; plans are summed up by kind.
+        kind: the kind of release, such as "daily"; plans are summarized by kind.
         label: its own name.
-        weight: its share of precision: noise is divided by it.
+        weight: its relative precision: noise is divided by it.
+
+    >>> from quiltwork import queries
+    >>> Planned(queries.histogram().on(1, 144), kind="daily", label="Monday").weight
+    Fraction(1, 1)
     """
 
     query: Query
@@ -46,27 +50,27 @@ class Planned:
 
 
 def as_planned(queries: Iterable[Query | Planned]) -> tuple[Planned, ...]:
-    """Read a list of queries.
+    """Parse a list of queries.
 
     Raises:
-        InvalidInputError: for something that is no query, and for none at all.
+        InvalidInputError: for an item that is no query, and for an empty list.
     """
     if isinstance(queries, Query | Planned):
         queries = [queries]
-    found = tuple(
-        one if isinstance(one, Planned) else Planned(one) for one in listed(queries, "queries")
+    planned = tuple(
+        item if isinstance(item, Planned) else Planned(item) for item in listed(queries, "queries")
     )
-    if not found:
+    if not planned:
         raise InvalidInputError("The list of queries is empty; there is nothing to plan.")
-    _refuse_many(len(found))
-    return found
+    _check_number(len(planned))
+    return planned
 
 
-def _refuse_many(number: int) -> None:
-    if number > _MOST:
+def _check_number(number: int) -> None:
+    if number > _MOST_QUERIES:
         raise InvalidInputError(
-            f"A plan holds at most {_MOST:,} queries; ask about longer windows, or plan a shorter "
-            "series."
+            f"A plan holds at most {_MOST_QUERIES:,} queries; ask about longer windows, or plan a "
+            "shorter series."
         )
 
 
@@ -78,15 +82,16 @@ def repeated(
     weight: Number = 1,
     step: int | None = None,
 ) -> tuple[Planned, ...]:
-    """The same query on one window after another, as many full ones as fit.
+    """Return the same query on consecutive windows, as many full ones as fit.
 
     Args:
-        query: what to ask on each window.
+        query: the query on each window.
         every: the length of all windows, or of each of them in turn.
         length: of the series.
         kind: a name for them.
         weight: as in `Planned`.
-        step: how far apart windows begin, for windows that roll; after each other if left out.
+        step: the distance between the starts of rolling windows; by default a window begins where
+            the one before ends.
 
     >>> from quiltwork import queries
     >>> [(p.query.start, p.query.stop) for p in repeated(queries.histogram(), 4, 10)]
@@ -94,19 +99,19 @@ def repeated(
     >>> [(p.query.start, p.query.stop) for p in repeated(queries.histogram(), 4, 8, step=2)]
     [(1, 4), (3, 6), (5, 8)]
     """
-    apart = None if step is None else integer(step, "step", 1)
-    points, share = integer(length, "length", 1), positive_fraction(weight, "weight")
-    asked = parse_query(query)
-    given = listed(every, "every") if isinstance(every, Iterable) else repeat(every)
+    distance = None if step is None else integer(step, "step", 1)
+    points, exact_weight = integer(length, "length", 1), positive_fraction(weight, "weight")
+    query = parse_query(query)
+    sizes = listed(every, "every") if isinstance(every, Iterable) else repeat(every)
     start, planned = 1, []
-    for number, one in enumerate(given, start=1):
-        stop = start + integer(one, "A window's length", 1) - 1
+    for number, size in enumerate(sizes, start=1):
+        stop = start + integer(size, "A window's length", 1) - 1
         if stop > points:
             break
-        _refuse_many(number)
+        _check_number(number)
         name = f"{instance(kind, str, 'kind')} {number}".strip()
-        planned.append(Planned(asked.on(start, stop), kind, name, share))
-        start = stop + 1 if apart is None else start + apart
+        planned.append(Planned(query.on(start, stop), kind, name, exact_weight))
+        start = stop + 1 if distance is None else start + distance
     return tuple(planned)
 
 
@@ -118,11 +123,11 @@ def calendar(
     monthly: Query | None = None,
     timezone: str | None = None,
 ) -> tuple[Planned, ...]:
-    """A year of releases, in the order in which their windows end.
+    """Return a year of releases, in the order in which their windows end.
 
     One `daily` query per day, one `weekly` per full week of seven days from January 1 on, one
-    `monthly` per calendar month; leave out what is not wanted. The series begins on January 1. With
-    a `timezone`, days are those of its clocks: of 23 hours in spring and of 25 in autumn.
+    `monthly` per calendar month; each is optional. The series begins on January 1. With a
+    `timezone`, days are those of its clocks: of 23 hours in spring and of 25 in autumn.
 
     >>> from quiltwork import queries
     >>> histogram = queries.histogram()
@@ -130,11 +135,11 @@ def calendar(
     429
     """
     points = integer(points_per_day, "points_per_day", 1)
-    chosen = integer(year, "year", 1, 9998)
-    days = _points_of_days(chosen, points, timezone)
+    number = integer(year, "year", 1, 9998)
+    days = _points_of_days(number, points, timezone)
     months, first = [], 0
     for month in range(1, 13):
-        last = first + _calendar.monthrange(chosen, month)[1]
+        last = first + _calendar.monthrange(number, month)[1]
         months.append(sum(days[first:last]))
         first = last
     weeks = [sum(days[day : day + 7]) for day in range(0, len(days) - 6, 7)]
@@ -165,7 +170,7 @@ def _points_of_days(year: int, points_per_day: int, timezone: str | None) -> lis
     seconds = [int(midnight.timestamp()) for midnight in midnights]
     days = []
     for begin, end in pairwise(seconds):
-        points, rest = divmod((end - begin) * points_per_day, _DAY)
+        points, rest = divmod((end - begin) * points_per_day, _SECONDS_PER_DAY)
         if rest:
             raise InvalidInputError(
                 f"Clocks in {timezone} change in {year}, and {points_per_day} time points a day do "

@@ -1,7 +1,7 @@
-"""What accounts of a series have in common, whatever they claim: who adds up which releases.
+"""`SeriesAccountant`: the common base of `Accountant` (pure ε) and `GaussianAccountant` (ε, δ).
 
-An accountant keeps an immutable account and replaces it by one with more releases, if that is
-within what it claims. `Accountant` claims a pure ε, `GaussianAccountant` ε and δ.
+An accountant holds an immutable account, and replaces it by one with more releases if that stays
+within its claim.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ from quiltwork.exact import Number, float_up, parse_stored_fraction
 from quiltwork.results import Charted
 
 
-class KeptAccount(Protocol):
-    """What an accountant asks of its account."""
+class AccountState(Protocol):
+    """The interface of an account that an accountant uses."""
 
     @property
     def secrets(self) -> Secrets:
-        """What it is about."""
+        """The beliefs and time points that it is about."""
 
     @property
     def spendings(self) -> tuple[Spending, ...]:
@@ -36,24 +36,24 @@ class KeptAccount(Protocol):
         """The proven ε."""
 
     def plus(self, spendings: Iterable[Spending]) -> Self:
-        """Add releases."""
+        """Return the account with more releases."""
 
 
-A = TypeVar("A", bound=KeptAccount)
+A = TypeVar("A", bound=AccountState)
 
 
 class SeriesAccountant(Charted, Generic[A]):
-    """The account of one series, of one kind of claim."""
+    """The account of one series under one kind of claim."""
 
     _account: A
     _episode: int
 
     def _allows(self, account: A) -> bool:
-        """Whether an account is within what is claimed."""
+        """Whether an account is within the claim."""
         raise NotImplementedError
 
     def _refusal(self, after: A, added: list[Spending]) -> BudgetExceeded:
-        """Why releases with which the account is `after` are refused."""
+        """Return the error for releases after which the account would be `after`."""
         raise NotImplementedError
 
     @property
@@ -63,7 +63,7 @@ class SeriesAccountant(Charted, Generic[A]):
 
     @property
     def secrets(self) -> Secrets:
-        """What the account is about: beliefs, time points, and how many in a row."""
+        """The beliefs, the time points, and how many in a row are one secret."""
         return self._account.secrets
 
     @property
@@ -92,22 +92,22 @@ class SeriesAccountant(Charted, Generic[A]):
         return self._account.total
 
     def epsilon(self) -> float:
-        """Return the best proven total: what all releases together may tell about a time point.
+        """Return the best proven bound on what all releases together reveal about a time point.
 
-        Holds for every time point of the series, inside and outside the windows; rounded up. Of
-        (ε, δ) with a budget it is all of ε from the first release on, without one that of a plan
-        fixed beforehand.
+        Holds for every time point of the series, inside and outside the windows; rounded up. For
+        (ε, δ) with a budget it is all of ε from the first release on; without a budget, the ε of a
+        plan fixed beforehand.
 
         Theorem: docs/theory/sweep.md, docs/theory/f-sweep.md (no filter on what was reached)
         """
         return float_up(self.exact_epsilon)
 
     def level_kept(self) -> float:
-        """The claim under the beliefs of this account."""
+        """Return the proven ε under the beliefs of this account."""
         return self.epsilon()
 
     def for_audit(self) -> None:
-        """Nothing that the exact audit takes: an account keeps levels, not queries."""
+        """Return None: the exact audit needs queries, and an account keeps only levels."""
 
     def spend(
         self,
@@ -119,37 +119,37 @@ class SeriesAccountant(Charted, Generic[A]):
         rho: Number | None = None,
         gdp: Number | None = None,
     ) -> Spending:
-        """Record a release of some level for substituting one time point of a window.
+        """Record a release by its level for substituting one time point of a window.
 
         Args:
-            dp_epsilon: of a mechanism with a pure level. For libraries that add or remove records
-                it is twice their level. Beside Gaussian noise it comes out of the share for pure
-                levels, else it is charged as the least Gaussian level that hides as much.
+            dp_epsilon: the level of a pure mechanism; twice the level of a library that adds or
+                removes records. In an account with delta it is charged to the share for pure
+                levels, or without one as the least Gaussian level that hides as much.
             start: the first time point used.
             stop: the last; None for the end of the series.
             label: a name for people.
-            rho: of Gaussian noise, ρ = μ²/2; an account with delta takes it.
-            gdp: μ of Gaussian noise, or of anything that Gaussian noise of this level hides.
+            rho: ρ = μ²/2 of Gaussian noise, in an account with delta.
+            gdp: μ of Gaussian noise, or of any mechanism that Gaussian noise of this level hides.
 
         Raises:
             BudgetExceeded: if it does not fit; then nothing was recorded.
             InvalidInputError: for a bad level or window, and for more levels than one.
-            UnsupportedError: if no theorem combines it with what was released before.
+            UnsupportedError: if no theorem combines it with the releases before.
         """
         last = self.length if stop is None else stop
         return self.add(
-            stated_spending(start, last, label, dp_epsilon=dp_epsilon, rho=rho, gdp=gdp)
+            spending_of_level(start, last, label, dp_epsilon=dp_epsilon, rho=rho, gdp=gdp)
         )
 
     def add(self, release: HasSpending | Spending) -> Spending:
-        """Record a release made by `qw.release`, or a spending; return what was recorded.
+        """Record a release made by `qw.release`, or a spending; return the recorded spending.
 
         Cost: pricing all releases, milliseconds after 10⁵ others under a chain of few states.
 
         Raises:
             BudgetExceeded: if it does not fit; then nothing was recorded.
             InvalidInputError: for a bad window.
-            UnsupportedError: if no theorem combines it with what was released before.
+            UnsupportedError: if no theorem combines it with the releases before.
         """
         spending = as_spending(release)
         self.add_all([spending])
@@ -164,19 +164,19 @@ class SeriesAccountant(Charted, Generic[A]):
         self._account = after
 
     def cost_after(self, *releases: HasSpending | Spending) -> float:
-        """Return what the total would be after these releases, recording nothing; rounded up."""
+        """Return the total after these releases, rounded up; records nothing."""
         return float_up(self.after(*releases).total)
 
     def fits(self, *releases: HasSpending | Spending) -> bool:
-        """Tell whether these releases together would fit, recording nothing."""
+        """Whether these releases together would fit; records nothing."""
         return self._allows(self.after(*releases))
 
     def after(self, *releases: HasSpending | Spending) -> A:
-        """Return the account with these releases, recording nothing and asking no budget."""
+        """Return the account with these releases, whatever the budget; records nothing."""
         return self._account.plus(as_spending(release) for release in releases)
 
     def record(self, *releases: HasSpending | Spending) -> None:
-        """Record releases that were granted elsewhere, whatever the budget says."""
+        """Record releases that were granted elsewhere, whatever the budget."""
         self._account = self.after(*releases)
 
     def to_body(self) -> dict[str, Any]:
@@ -212,11 +212,11 @@ class SeriesAccountant(Charted, Generic[A]):
 
 
 def read_budget(body: Mapping[str, Any]) -> Fraction | None:
-    """The budget in a written account; None without one."""
+    """Return the budget in the body of an account; None without one."""
     return None if body["budget"] is None else parse_stored_fraction(body["budget"], "budget")
 
 
-def stated_spending(
+def spending_of_level(
     start: int,
     stop: int,
     label: str,
@@ -225,12 +225,12 @@ def stated_spending(
     rho: Number | None = None,
     gdp: Number | None = None,
 ) -> Spending:
-    """Read a release that somebody states the level of, in one of three ways.
+    """Return the spending of a release from exactly one of its three kinds of level.
 
     Raises:
-        InvalidInputError: for none of them, or several, and for a bad level or window.
+        InvalidInputError: for no level or several, and for a bad level or window.
     """
-    if sum(one is not None for one in (dp_epsilon, rho, gdp)) != 1:
+    if sum(level is not None for level in (dp_epsilon, rho, gdp)) != 1:
         raise InvalidInputError("Give one of dp_epsilon=, rho= and gdp=.")
     if dp_epsilon is not None:
         return Spending.dp(dp_epsilon, start, stop, label)

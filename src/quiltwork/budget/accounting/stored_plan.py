@@ -1,9 +1,9 @@
-"""A plan as a file, whose releases are made one after the other, each with the planned noise.
+"""`StoredPlan`: a plan as a file, whose releases are made one by one with the planned noise.
 
-A release is asked for by its epsilon, and which epsilon has the planned noise depends on where its
-window lies. So a line keeps query and noise, and its epsilon is found when it is carried out: the
-largest, but for rounding, for which no less noise is added. Then all lines together cost what was
-planned. Cost of a line: some calibrations.
+`release` takes an epsilon, and the epsilon that gives the planned noise depends on where the window
+lies. So a line stores query and noise, and its epsilon is computed when it is carried out: the
+largest, up to rounding, at which no less noise is added. Then all lines together cost what was
+planned. Cost of a line: a few calibrations.
 
 Theorem: docs/theory/sweep.md
 """
@@ -21,8 +21,7 @@ from quiltwork import files
 from quiltwork.beliefs import Belief
 from quiltwork.beliefs.secrets import SecretPairs, pairs_from_json, pairs_to_json
 from quiltwork.beliefs.sets import digest
-from quiltwork.budget.accounting.gaussian_planning import planned_squares
-from quiltwork.budget.accounting.limits import level_alone, planned_spending
+from quiltwork.budget.accounting.headroom import epsilon_alone, planned_spending
 from quiltwork.budget.accounting.release_plan import ReleasePlan
 from quiltwork.budget.accounting.worst_point import Secrets
 from quiltwork.budget.spending import Spending
@@ -35,11 +34,11 @@ from quiltwork.queries import Query
 from quiltwork.queries.document import from_document, to_document
 
 SCHEMA, VERSION = "ledger-plan", 1
-_LESS = 1 - Fraction(1, 2**20)
-_LESS_GAUSSIAN = 1 - Fraction(1, 2**12)
-"""A calibration of Gaussian noise is a search, which arrives within that."""
+_STEP_DOWN = 1 - Fraction(1, 2**20)
+_STEP_DOWN_GAUSSIAN = 1 - Fraction(1, 2**12)
+"""The tolerance of the search that calibrates Gaussian noise."""
 _GRID_OF_NUMBERS = 1 - Fraction(1, 2**18)
-"""Numbers are rounded to a grid whose step is charged, and depends on the noise."""
+"""Margin for the grid that numbers are rounded to: its step is charged and depends on the noise."""
 _TRIES = 64
 
 Runs = Sequence[tuple[int, int]]
@@ -53,7 +52,7 @@ class PlannedLine:
         name: its own, such as "monthly 3".
         query: on its window.
         scale: of the noise on the query's integers (per range hi − lo for sums and means).
-        delta: of Gaussian noise, at which its epsilon is meant; 0 for geometric noise.
+        delta: δ of its (ε, δ), for Gaussian noise; 0 for geometric noise.
     """
 
     name: str
@@ -62,13 +61,14 @@ class PlannedLine:
     delta: Fraction = Fraction(0)
 
     def runs(self, length: int) -> Runs:
-        """The time points that it is about."""
+        """Return the runs of time points that it uses."""
         return self.query.runs or (self.query.window(length),)
 
     def spending(self, length: int) -> Spending:
-        """What it spends at most."""
-        priced = planned_squares if self.delta else planned_spending
-        return priced(self.query, self.scale, length, self.name)
+        """Return its spending, an upper bound on what the release will be charged."""
+        return planned_spending(
+            self.query, self.scale, length, self.name, gaussian=bool(self.delta)
+        )
 
     def epsilon(
         self,
@@ -77,23 +77,27 @@ class PlannedLine:
         episode: int = 1,
         pairs: SecretPairs | None = None,
     ) -> Fraction:
-        """The largest epsilon, but for rounding, for which no less than this noise is added."""
+        """Return the largest epsilon, up to rounding, at which no less than this noise is added.
+
+        Raises:
+            InvalidInputError: if calibration finds less noise at every epsilon tried.
+        """
         secrets = Secrets.read(beliefs, length, episode, pairs)
         noise: dict[str, Any] = {}
         if self.delta:
             problem = as_problem(self.query, length, None, episode)
-            found, _ = epsilon_under(beliefs, problem, self.scale, self.delta)
-            level, noise = Fraction(found), {"noise": "gaussian", "delta": self.delta}
+            epsilon, _ = epsilon_under(beliefs, problem, self.scale, self.delta)
+            level, noise = Fraction(epsilon), {"noise": "gaussian", "delta": self.delta}
             level *= 1 if getattr(self.query, "span", None) is None else _GRID_OF_NUMBERS
         else:
-            level = level_alone(secrets, self.spending(length))
+            level = epsilon_alone(secrets, self.spending(length))
         for _ in range(_TRIES):
-            made = calibrate(
+            calibration = calibrate(
                 beliefs, length, level, query=self.query, episode=episode, pairs=pairs, **noise
             )
-            if made.integer_scale >= self.scale:
+            if calibration.integer_scale >= self.scale:
                 return level
-            level *= _LESS_GAUSSIAN if self.delta else _LESS
+            level *= _STEP_DOWN_GAUSSIAN if self.delta else _STEP_DOWN
         raise InvalidInputError(
             f"No epsilon was found for which {self.name!r} is released with noise of scale "
             f"{float(self.scale):g}; plan again."
@@ -102,7 +106,7 @@ class PlannedLine:
 
 @dataclass(frozen=True)
 class StoredPlan:
-    """Releases to come from a dataset, with their noise."""
+    """The planned releases of a dataset, with their noise; `quiltwork ledger plan -o` writes it."""
 
     dataset: str
     length: int
@@ -122,17 +126,19 @@ class StoredPlan:
         body = files.load(text, SCHEMA, (VERSION,))
         try:
             delta = parse_stored_fraction(body.get("delta", "0"), "delta")
-            lines = tuple(_line(one, delta) for one in body["releases"])
+            lines = tuple(_line(row, delta) for row in body["releases"])
             length, episode = (integer(body[name], name, 1) for name in ("length", "episode"))
-            named = str(body["dataset"]), length, episode, str(body["belief_digest"])
-            written = pairs_from_json(body.get("pairs"))
-            pairs = None if written is None else tuple((a, b) for a, b in written)
+            header = str(body["dataset"]), length, episode, str(body["belief_digest"])
+            listed_pairs = pairs_from_json(body.get("pairs"))
+            pairs = None if listed_pairs is None else tuple((a, b) for a, b in listed_pairs)
         except (KeyError, TypeError, ValueError) as error:
-            raise InvalidInputError(f"The plan lacks something ({error}); plan again.") from None
-        return cls(*named, lines, pairs, delta)
+            raise InvalidInputError(
+                f"The plan is damaged: a field is missing or cannot be read ({error}). Plan again."
+            ) from None
+        return cls(*header, lines, pairs, delta)
 
     def check(self, beliefs: Sequence[Belief]) -> None:
-        """Refuse beliefs other than those that it was made for.
+        """Refuse other beliefs than those of the plan.
 
         Raises:
             InvalidInputError: if they differ.
@@ -140,63 +146,63 @@ class StoredPlan:
         if digest(tuple(beliefs)) != self.belief_digest:
             raise InvalidInputError(
                 f"The plan was made for the beliefs of dataset {self.dataset!r}, and these are "
-                "others: under them its noise may be too little. Plan again."
+                "others: under them its noise may be too low. Plan again."
             )
 
     def named(self, name: str) -> PlannedLine:
-        """The line of this name.
+        """Return the line with this name.
 
         Raises:
             InvalidInputError: if there is none.
         """
-        found = [one for one in self.lines if one.name == name]
-        if not found:
+        line = next((line for line in self.lines if line.name == name), None)
+        if line is None:
             raise InvalidInputError(
-                f"The plan has no release {shortened(name)}; it has {self._shown(self.lines)}."
+                f"The plan has no release {shortened(name)}; it has {self._listed(self.lines)}."
             )
-        return found[0]
+        return line
 
     def about(self, runs: Runs) -> PlannedLine:
-        """The line that is about exactly these time points.
+        """Return the line about exactly these time points.
 
         Raises:
             InvalidInputError: if there is none, or more than one.
         """
-        asked = [tuple(run) for run in runs]
-        found = [one for one in self.lines if [*map(tuple, one.runs(self.length))] == asked]
-        if len(found) == 1:
-            return found[0]
-        where = ", ".join(f"{start}..{stop}" for start, stop in asked[:3])
-        if found:
+        wanted = [tuple(run) for run in runs]
+        lines = [line for line in self.lines if [*map(tuple, line.runs(self.length))] == wanted]
+        if len(lines) == 1:
+            return lines[0]
+        window = ", ".join(f"{start}..{stop}" for start, stop in wanted[:3])
+        if lines:
             raise InvalidInputError(
-                f"The plan has {len(found)} releases about the time points {where}: "
-                f"{self._shown(found)}. Say which by its name."
+                f"The plan has {len(lines)} releases about the time points {window}: "
+                f"{self._listed(lines)}. Choose one by its name."
             )
         raise InvalidInputError(
-            f"The plan has no release about the time points {where}; it has "
-            f"{self._shown(self.lines)}."
+            f"The plan has no release about the time points {window}; it has "
+            f"{self._listed(self.lines)}."
         )
 
-    def _shown(self, lines: Sequence[PlannedLine]) -> str:
-        shown = [
-            f"{one.name!r} on " + ", ".join(f"{a}..{b}" for a, b in one.runs(self.length)[:2])
-            for one in lines[:4]
+    def _listed(self, lines: Sequence[PlannedLine]) -> str:
+        texts = [
+            f"{line.name!r} on " + ", ".join(f"{a}..{b}" for a, b in line.runs(self.length)[:2])
+            for line in lines[:4]
         ]
-        return "; ".join(shown) + (" and more" if len(lines) > 4 else "")
+        return "; ".join(texts) + (" and more" if len(lines) > 4 else "")
 
-    def remaining(self, made: Sequence[Mapping[str, Any]]) -> tuple[PlannedLine, ...]:
-        """The lines of which no release is among those that were made, of which these are queries.
+    def remaining(self, released: Sequence[Mapping[str, Any]]) -> tuple[PlannedLine, ...]:
+        """Return the lines whose query is not among the released ones.
 
-        Queries are as documents, as a ledger keeps them with each debit.
+        Released queries are documents, as a ledger stores them with each debit.
         """
-        counted, left = Counter(map(_place, made)), []
+        counts, remaining = Counter(map(_question, released)), []
         for line in self.lines:
-            place = _place(to_document(line.query))
-            if counted[place]:
-                counted[place] -= 1
+            question = _question(to_document(line.query))
+            if counts[question]:
+                counts[question] -= 1
             else:
-                left.append(line)
-        return tuple(left)
+                remaining.append(line)
+        return tuple(remaining)
 
 
 def plan_document(
@@ -207,7 +213,7 @@ def plan_document(
     beliefs: Sequence[Belief],
     pairs: SecretPairs | None = None,
 ) -> dict[str, Any]:
-    """Write a plan with everything that its releases need."""
+    """Return a plan as JSON values, with everything that `StoredPlan` needs."""
     releases = [
         {
             **row,
@@ -218,24 +224,24 @@ def plan_document(
         }
         for row, name, item in zip(plan.records(), _names(plan), plan.items, strict=True)
     ]
-    about: dict[str, Any] = {"dataset": dataset, "length": length, "episode": episode}
-    about |= {} if pairs is None else {"pairs": pairs_to_json(pairs)}
+    header: dict[str, Any] = {"dataset": dataset, "length": length, "episode": episode}
+    header |= {} if pairs is None else {"pairs": pairs_to_json(pairs)}
     return {
         **plan.body(),
-        **about,
+        **header,
         "belief_digest": digest(tuple(beliefs)),
         "releases": releases,
     }
 
 
 def _names(plan: ReleasePlan) -> list[str]:
-    """A name for each release: its label or kind, numbered where several have the same."""
-    wanted = [item.planned.label or item.kind for item in plan.items]
-    several, seen = Counter(wanted), Counter[str]()
+    """Return a name for each release: its label or kind, numbered where several are equal."""
+    labels = [item.planned.label or item.kind for item in plan.items]
+    counts, numbered = Counter(labels), Counter[str]()
     names = []
-    for one in wanted:
-        seen[one] += 1
-        names.append(one if several[one] == 1 else f"{one} {seen[one]}")
+    for label in labels:
+        numbered[label] += 1
+        names.append(label if counts[label] == 1 else f"{label} {numbered[label]}")
     return names
 
 
@@ -244,7 +250,7 @@ def _line(body: Mapping[str, Any], delta: Fraction) -> PlannedLine:
     return PlannedLine(str(body["name"]), from_document(body["query"]), scale, delta)
 
 
-def _place(query: Mapping[str, Any]) -> str:
-    """What tells queries apart, whatever grid they have: what is asked, and where."""
+def _question(query: Mapping[str, Any]) -> str:
+    """Return a key of a query and its window that does not depend on the grid of its numbers."""
     parts = ("kind", "state", "states", "lo", "hi", "window", "runs", "k", "labels")
     return repr([query.get(part) for part in parts]).replace("numeric_", "", 1)

@@ -1,9 +1,9 @@
-"""Every bound on an account, one function per theorem, and the one that won.
+"""Every theorem's bound on an account, one function per theorem, and which of them is the total.
 
 Each returns a `Bound`: its value where the theorem applies, else the reason why it does not. Only
-bounds for every time point can be the total. Theorem 3.1 speaks of secrets inside two windows;
-between the windows more can leak (`docs/theory/composition.md`), so it is shown
-with its scope and never lowers the total.
+bounds for every time point can be the total. Theorem 3.1 is about secrets inside two windows, and
+more can leak between them (`docs/theory/composition.md`), so it is shown with its scope and never
+lowers the total.
 
 Theorem: docs/theory/composition.md, docs/theory/sweep.md
 """
@@ -11,14 +11,13 @@ Theorem: docs/theory/composition.md, docs/theory/sweep.md
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from quiltwork.budget import compose
 from quiltwork.budget.accounting.account import Account
-from quiltwork.budget.accounting.worst_point import Secrets
 from quiltwork.budget.spending import Spending
 from quiltwork.exact import float_up
 from quiltwork.influence.belief_bound import BeliefBound
@@ -33,10 +32,14 @@ EVERYWHERE = "every time point"
 
 @dataclass(frozen=True)
 class Bound:
-    """What one theorem says about an account.
+    """One theorem's bound on the leakage of an account.
 
-    `epsilon` is None where the theorem does not apply; `note` then says why, and otherwise how the
-    number came about. `won` marks the bound that is the account's total.
+    Attributes:
+        theorem: its name.
+        epsilon: the bound; None where the theorem does not apply.
+        scope: the time points for which it holds.
+        note: how the number was computed, or why the theorem does not apply.
+        won: whether this bound is the account's total.
     """
 
     theorem: str
@@ -48,7 +51,7 @@ class Bound:
 
 @dataclass(frozen=True)
 class Explanation(ResultBase):
-    """The total of an account and all that was considered; `print` it, or read `bounds`."""
+    """The total of an account and all bounds considered; `print` it, or read `bounds`."""
 
     epsilon: float
     bounds: tuple[Bound, ...]
@@ -63,11 +66,11 @@ class Explanation(ResultBase):
         return [plain(bound) for bound in self.bounds]
 
     def explain(self) -> str:
-        """Show a line per bound, the winner marked."""
+        """Return a line per bound, the winner marked."""
         return str(self)
 
     def __str__(self) -> str:
-        """Show a line per bound, the winner marked."""
+        """Return a line per bound, the winner marked."""
         width = max(len(bound.theorem) for bound in self.bounds)
         lines = [f"total ε = {self.epsilon:.9g}, for every time point"]
         for bound in self.bounds:
@@ -79,7 +82,7 @@ class Explanation(ResultBase):
 
 
 def explain(account: Account) -> Explanation:
-    """Compute every bound. O(distinct windows) calibrations beside the account's own total."""
+    """Return every bound. Cost: O(distinct windows) calibrations beside the account's total."""
     bounds = [theorem(account) for theorem in _THEOREMS]
     total = float_up(account.total)
     everywhere = [b for b in bounds if b.epsilon is not None and b.scope == EVERYWHERE]
@@ -89,8 +92,8 @@ def explain(account: Account) -> Explanation:
 
 
 def swept(account: Account) -> Bound:
-    """The sweep over all releases; for rows in no order, their nearby sets."""
-    name = _name(account)
+    """Return the bound of the sweep over all releases; of nearby sets for rows in no order."""
+    name = _sweep_name(account)
     if account.by_theorem_3_6:
         return Bound(name, None, EVERYWHERE, "some releases compose by other theorems only")
     worst = account.worst
@@ -106,25 +109,25 @@ def swept(account: Account) -> Bound:
     return Bound(name, float_up(worst.exact), EVERYWHERE, note)
 
 
-def _name(account: Account) -> str:
-    """What the bound on all releases is called; that of rows where beliefs differ in theirs."""
-    names = {one.theorem for one in account.secrets.bounds}
+def _sweep_name(account: Account) -> str:
+    """Return the name of the bound on all releases; that for rows where beliefs differ."""
+    names = {bound.theorem for bound in account.secrets.bounds}
     return names.pop() if len(names) == 1 else QuiltBound.theorem
 
 
-def _numbers(account: Account) -> bool:
-    return not all(one.by_levels for one in account.secrets.bounds)
+def _is_gaussian(account: Account) -> bool:
+    return not all(bound.by_levels for bound in account.secrets.bounds)
 
 
 def sequential(account: Account) -> Bound:
-    """Theorem 3.7: the sum of what each release costs alone, by quilts: swept costs do not add."""
+    """Theorem 3.7: the sum of each release's cost alone, by quilts; swept costs do not add up."""
     name = "Theorem 3.7 (sum)"
     if (why := _without_quilts(account)) is not None:
         return Bound(name, None, EVERYWHERE, why)
-    alone = quilt_singles(account)
-    note = f"the sum of what each of the {len(alone)} releases costs alone, by quilts"
-    told = [one for one in alone if one]
-    return Bound(name, compose.sequential(told, mqm=True), EVERYWHERE, note)
+    costs = costs_by_quilts(account)
+    note = f"the sum of what each of the {len(costs)} releases costs alone, by quilts"
+    positive = [cost for cost in costs if cost]
+    return Bound(name, compose.sequential(positive, mqm=True), EVERYWHERE, note)
 
 
 def same_quilts(account: Account) -> Bound:
@@ -133,23 +136,23 @@ def same_quilts(account: Account) -> Bound:
     why = _without_quilts(account)
     if why is not None or not account.count:
         return Bound(name, None, EVERYWHERE, why or "it is about releases with a DP level")
-    most = max(quilt_singles(account))
+    largest = max(costs_by_quilts(account))
     note = f"{account.count} releases that choose from the same quilts; never below the sum"
-    total = compose.same_quilts([most] * account.count) if most else 0.0
+    total = compose.same_quilts([largest] * account.count) if largest else 0.0
     return Bound(name, total, EVERYWHERE, note)
 
 
 def _without_quilts(account: Account) -> str | None:
-    """Why a theorem on quilts does not apply; None if it does."""
+    """Return why a theorem on quilts does not apply; None if it does."""
     if account.by_theorem_3_6:
         return "it is about releases with a DP level"
     if account.secrets.episode > 1:
         return "it is about single time points"
-    return "it is about quilts, and Gaussian beliefs have none" if _numbers(account) else None
+    return "it is about quilts, and Gaussian beliefs have none" if _is_gaussian(account) else None
 
 
 def group(account: Account) -> Bound:
-    """Group privacy: everything is nearby."""
+    """Group privacy: the charge of all time points together."""
     name = "Group privacy"
     if account.by_theorem_3_6:
         return Bound(name, None, EVERYWHERE, "some releases have no DP level")
@@ -168,20 +171,20 @@ def general(account: Account) -> Bound:
 
 
 def parallel(account: Account) -> Bound:
-    """Theorem 3.1: two stretches apart, for secrets inside them."""
-    name, nowhere = "Theorem 3.1 (parallel)", "secrets inside two windows"
-    stretches, bounds = apart(account.spendings), account.secrets.bounds
-    if _numbers(account) or any(one.belief.length is not None for one in bounds):
-        return Bound(name, None, nowhere, "it is about chains")
+    """Theorem 3.1: two disjoint stretches of releases, for secrets inside them."""
+    name, inside = "Theorem 3.1 (parallel)", "secrets inside two windows"
+    stretches, bounds = _stretches(account.spendings), account.secrets.bounds
+    if _is_gaussian(account) or any(bound.belief.length is not None for bound in bounds):
+        return Bound(name, None, inside, "it is about chains")
     if account.by_theorem_3_6 or len(stretches) != 2:
         count = len(stretches)
-        return Bound(name, None, nowhere, f"it is about two stretches apart; here are {count}")
-    beliefs, length = [one.belief for one in bounds], bounds[0].length
-    window_a, window_b = (covered(part) for part in stretches)
+        return Bound(name, None, inside, f"it is about two stretches apart; here are {count}")
+    beliefs, length = [bound.belief for bound in bounds], bounds[0].length
+    window_a, window_b = (_covered(stretch) for stretch in stretches)
     ab, ba = compose.influence_between(beliefs, window_a, window_b, length)
-    a, b = (level_inside(part, account) for part in stretches)
+    a, b = (_level_inside(stretch, account) for stretch in stretches)
     if not (a and b):
-        return Bound(name, None, nowhere, "one of the two stretches leaks nothing")
+        return Bound(name, None, inside, "one of the two stretches leaks nothing")
     scope = f"{window_a[0]}..{window_a[1]} and {window_b[0]}..{window_b[1]} only"
     note = f"levels {a:.4g} and {b:.4g}, influences {ab:.4g} and {ba:.4g}"
     return Bound(name, compose.parallel(a, b, ab, ba), scope, note)
@@ -190,53 +193,51 @@ def parallel(account: Account) -> Bound:
 _THEOREMS = (swept, general, sequential, same_quilts, group, parallel)
 
 
-def quilt_singles(account: Account) -> list[Fraction]:
-    """What each release costs alone by quilts, whose levels add up."""
+def costs_by_quilts(account: Account) -> list[Fraction]:
+    """Return what each release costs alone by quilts, whose levels add up.
+
+    Of equal releases on windows of equal length, the one closest to the middle decides for all.
+    """
     secrets = account.secrets
-    bounds = [one.by_quilts() for one in secrets.bounds]
+    bounds = [bound.by_quilts() for bound in secrets.bounds]
+    central: dict[tuple[object, ...], Spending] = {}
+    for spending in account.spendings:
+        shape = shape_of(spending)
+        central[shape] = min(
+            central.get(shape, spending),
+            spending,
+            key=lambda one: abs(one.start + one.stop - secrets.length),
+        )
+    costs = {}
+    for shape, spending in central.items():
+        each = (_cost_by_quilts(bound, spending, secrets.nodes) for bound in bounds)
+        costs[shape] = max(cost for cost in each if cost is not None)
+    return [costs[shape_of(spending)] for spending in account.spendings]
 
-    def cost(spending: Spending) -> Fraction:
-        costs = (_by_quilts(bound, spending, secrets.nodes) for bound in bounds)
-        return max(one for one in costs if one is not None)
 
-    return _each(account.spendings, secrets, cost)
-
-
-def _by_quilts(bound: BeliefBound, spending: Spending, nodes: range) -> Fraction | None:
-    """What the worst node pays with its best quilt; charges as integers that cannot overflow."""
+def _cost_by_quilts(bound: BeliefBound, spending: Spending, nodes: range) -> Fraction | None:
+    """Return the cost for the worst node with its best quilt."""
     charges = spending.per_point, spending.per_pair, spending.once
-    unit = math.lcm(*(charge.denominator for charge in charges))
-    size = spending.stop - spending.start + 1
     if not any(charges):
         return Fraction(0)
+    unit = math.lcm(*(charge.denominator for charge in charges))
+    size = spending.stop - spending.start + 1
+    # Integer charges, rounded up and small enough that no sum over the window overflows.
     unit = min(unit, max(1, int(_MOST_UNITS / (max(charges) * 2 * size))))
-    point, pair, once = (math.ceil(unit * one) for one in charges)
+    point, pair, once = (math.ceil(unit * charge) for charge in charges)
     charge = Charge(spending.start, spending.stop, point, pair, once, spending.runs)
     return bound.cost_alone(charge, unit, nodes)
 
 
-def _each(
-    spendings: Sequence[Spending], secrets: Secrets, cost: Callable[[Spending], Fraction]
-) -> list[Fraction]:
-    central: dict[tuple[object, ...], Spending] = {}
-    for one in spendings:
-        known = central.setdefault(shape_of(one), one)
-        central[shape_of(one)] = min(
-            known, one, key=lambda s: abs(s.start + s.stop - secrets.length)
-        )
-    costs = {shape: cost(one) for shape, one in central.items()}
-    return [costs[shape_of(one)] for one in spendings]
-
-
 def shape_of(spending: Spending) -> tuple[object, ...]:
-    """What releases have in common that differ in where their windows lie."""
+    """Return a key that is equal for releases that differ only in where their windows lie."""
     charges = spending.per_point, spending.per_pair, spending.once
     runs = tuple((a - spending.start, b - spending.start) for a, b in spending.runs)
     return spending.stop - spending.start, runs, charges
 
 
-def apart(spendings: Iterable[Spending]) -> list[list[Spending]]:
-    """Group releases whose windows meet, in order of time."""
+def _stretches(spendings: Iterable[Spending]) -> list[list[Spending]]:
+    """Group releases whose windows overlap, in order of time."""
     groups: list[list[Spending]] = []
     end = 0
     for spending in sorted(spendings, key=lambda one: one.start):
@@ -247,12 +248,13 @@ def apart(spendings: Iterable[Spending]) -> list[list[Spending]]:
     return groups
 
 
-def level_inside(spendings: Sequence[Spending], account: Account) -> float:
-    """The level of some releases for secrets inside the stretch they cover."""
-    first, last = covered(spendings)
-    return float_up(Account(replace(account.secrets, first=first, last=last)).plus(spendings).total)
+def _level_inside(spendings: Sequence[Spending], account: Account) -> float:
+    """Return the level of releases for secrets inside the stretch that they cover."""
+    first, last = _covered(spendings)
+    secrets = replace(account.secrets, first=first, last=last)
+    return float_up(Account(secrets).plus(spendings).total)
 
 
-def covered(spendings: Sequence[Spending]) -> tuple[int, int]:
-    """The first and the last time point of the windows of some releases."""
+def _covered(spendings: Sequence[Spending]) -> tuple[int, int]:
+    """Return the first and the last time point of the windows of releases."""
     return min(one.start for one in spendings), max(one.stop for one in spendings)

@@ -1,8 +1,8 @@
-"""What is spent on each time point, made into what leaks about it, under every belief.
+"""`Secrets`: from the charges of each time point to the leakage about it, under every belief.
 
-Chains and trees are swept. Under Gaussian beliefs a release costs as far as numbers move. Rows of
-clusters and of networks with cycles have no order to sweep in: each pays for what is charged to its
-nearby rows, and for the influence of the quilt around them.
+Chains and trees are swept. Under Gaussian beliefs a release costs as much as a hidden difference
+moves it. Rows of clusters and of networks with cycles have no order to sweep in: each pays for the
+charges of its nearby rows, and for the influence of the quilt around them.
 
 Theorem: docs/theory/sweep.md, docs/theory/gaussian.md, docs/theory/joint-quilt-accountant.md
 """
@@ -36,13 +36,21 @@ if TYPE_CHECKING:
 
 _ROUNDING_OF_SWEEPS = Fraction(1, 2**26)
 _HALVINGS = 40
-"""How far below the largest level of noise a safe one is looked for, where it is not safe."""
-_ADD = "Add the release itself, or Spending.of_query(queries.mean(lo, hi), scale, length)."
+"""Halvings of a candidate level before the search for a safe level gives up."""
+_REMEDY = "Add the release itself, or Spending.of_query(queries.mean(lo, hi), scale, length)."
 
 
 @dataclass(frozen=True)
 class Secrets:
-    """Beliefs, the time points first..last that are secret, how many in a row, and which values."""
+    """What is protected, and against whom.
+
+    Attributes:
+        bounds: the leakage bound of each belief that an adversary may hold.
+        first: the first secret time point.
+        last: the last.
+        episode: how many time points in a row are one secret.
+        pairs: the pairs of values that are kept apart; None for all.
+    """
 
     bounds: tuple[BeliefBound, ...]
     first: int
@@ -52,24 +60,24 @@ class Secrets:
 
     @classmethod
     def read(cls, beliefs: Any, length: Any, episode: Any, pairs: Any = None) -> Secrets:
-        """Read what an account is about: every stretch of `episode` time points is a secret.
+        """Parse the arguments of an account: every `episode` time points in a row are a secret.
 
         With `pairs` only these values of a time point are kept apart.
 
         Raises:
-            InvalidInputError: for arguments that make no sense, with the offending value.
+            InvalidInputError: for invalid arguments, with the offending value.
             UnsupportedError: for episodes of rows that are in no order.
         """
-        stretch = integer(episode, "episode", 1)
-        apart = parse_pairs(pairs, as_beliefs(beliefs), stretch)
-        seen = bounds_for(beliefs, length, None, apart)
-        if stretch > 1 and any(one.belief.length is not None for one in seen):
+        size = integer(episode, "episode", 1)
+        apart = parse_pairs(pairs, as_beliefs(beliefs), size)
+        bounds = bounds_for(beliefs, length, None, apart)
+        if size > 1 and any(bound.belief.length is not None for bound in bounds):
             raise UnsupportedError(
                 "episode is a number of time points in a row, and these beliefs are about rows in "
                 "no order; leave it out."
             )
-        points = seen[0].length
-        return cls(seen, 1, points, min(stretch, points), apart)
+        points = bounds[0].length
+        return cls(bounds, 1, points, min(size, points), apart)
 
     @property
     def length(self) -> int:
@@ -82,17 +90,17 @@ class Secrets:
         return range(self.first, self.last + 1)
 
     def worst(self, usage: Usage) -> WorstPoint:
-        """The time point that leaks most, under the worst belief. O(changes of levels)."""
-        if not usage.everything:
+        """Return the time point that leaks most, under the worst belief. O(changes of levels)."""
+        if not usage.total_charge:
             return WorstPoint()
-        found = [one.leakage_at(usage, self.nodes, self.episode) for one in self.bounds]
-        return max(found, key=lambda one: one.exact)
+        leakages = [bound.leakage_at(usage, self.nodes, self.episode) for bound in self.bounds]
+        return max(leakages, key=lambda leakage: leakage.exact)
 
     def safe_level(self, limit: Fraction) -> Fraction:
-        """A level that costs at most `limit` on all time points together; 0 if none is known.
+        """Return a level that costs at most `limit` on every time point at once; 0 if unknown.
 
-        Whatever spends no more on any time point costs no more. Cost: about that of a total, once
-        for each limit.
+        Releases that spend no more than it on any time point cost no more. Cost: about that of a
+        total, once for each limit.
 
         Theorem: docs/theory/ledger.md (by levels)
         """
@@ -105,14 +113,15 @@ class Secrets:
         return {}
 
     def _find_safe_level(self, limit: Fraction) -> Fraction:
-        if limit <= 0 or not all(one.swept for one in self.bounds):
+        if limit <= 0 or not all(bound.swept for bound in self.bounds):
             return Fraction(0)
-        most = limit
-        for one in self.bounds:
-            highest = one.largest_level(self.nodes, self.episode, float_down(limit))
-            if highest is not None and math.isfinite(highest):
-                most = min(most, Fraction(highest))
-        level = Fraction(float_down(most * (1 - 2 * _ROUNDING_OF_SWEEPS)))
+        candidate = limit
+        for bound in self.bounds:
+            largest = bound.largest_level(self.nodes, self.episode, float_down(limit))
+            if largest is not None and math.isfinite(largest):
+                candidate = min(candidate, Fraction(largest))
+        # The candidate is a floating-point estimate; the sweep below proves a level or halves it.
+        level = Fraction(float_down(candidate * (1 - 2 * _ROUNDING_OF_SWEEPS)))
         for _ in range(_HALVINGS if level else 0):
             flat = Usage().plus(Spending.dp(level, 1, self.length))
             if self.worst(flat).exact <= limit * (1 - _ROUNDING_OF_SWEEPS):
@@ -123,19 +132,19 @@ class Secrets:
     def charged(self, spending: Spending, narrowest: Fraction | None) -> Spending:
         """Return a release as it is charged, after others with this narrowest range.
 
-        Under Gaussian beliefs no number moves farther than the farthest, however wide the range,
-        when a single one is secret; within a stretch the moves of several add up.
+        Under Gaussian beliefs with a hidden distance (`within`), a single secret number moves an
+        answer by no more than that distance, however wide the range; in an episode moves add up.
 
         Raises:
-            InvalidInputError: for another range, where none says how much is hidden.
+            InvalidInputError: for another range, where no belief has a `within`.
             UnsupportedError: for all but sums and means of clipped numbers.
         """
-        beliefs = [one.belief for one in self.bounds if isinstance(one.belief, Gaussian)]
+        beliefs = [bound.belief for bound in self.bounds if isinstance(bound.belief, Gaussian)]
         if not beliefs or not spending.dp_epsilon:
             return spending
         if spending.span is None or spending.per_pair:
-            raise no_sum(None, _ADD)
-        farthest = [one.farthest for one in beliefs if one.farthest is not None]
+            raise no_sum(None, _REMEDY)
+        farthest = [belief.farthest for belief in beliefs if belief.farthest is not None]
         if len(farthest) == len(beliefs) and self.episode == 1:
             span = min(spending.span, max(farthest))
             per_point = spending.per_point * span / spending.span
@@ -143,9 +152,9 @@ class Secrets:
         if narrowest in (None, spending.span):
             return spending
         raise InvalidInputError(
-            f"The releases before were clipped to a range of width {float(narrowest or 0):g}, this "
-            f"one to {float(spending.span):g}, and the belief does not say how large a difference "
-            f"is hidden by both; give it within=, and {argument('episode', 1)}."
+            f"Earlier releases were clipped to a range of width {float(narrowest or 0):g}, this "
+            f"one to {float(spending.span):g}, and the belief does not state how large a "
+            f"difference both hide; give it within=, and {argument('episode', 1)}."
         )
 
 
@@ -159,7 +168,15 @@ class LeakageRun(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class LeakageProfile(ResultBase):
-    """Run j of time points first[j]..last[j] leaks at most epsilon[j]; rounded up."""
+    """The leakage about every time point: epsilon[j] for each of first[j]..last[j]; rounded up.
+
+    >>> import quiltwork as qw
+    >>> account = qw.Accountant(qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]]), length=100)
+    >>> _ = account.spend(0.1, start=50, stop=50)
+    >>> profile = account.profile()
+    >>> profile.at(50), round(profile.at(52), 4)
+    (0.1, 0.0247)
+    """
 
     first: IntArray
     last: IntArray
@@ -179,15 +196,15 @@ class LeakageProfile(ResultBase):
         return [run._asdict() for run in self]
 
     def explain(self) -> str:
-        """Say where the most leaks."""
+        """Return a sentence with the largest leakage and where it is."""
         worst = max(self, key=lambda run: run.epsilon)
         return (
-            f"At most {worst.epsilon:.6g} leaks about a time point ({worst.first}..{worst.last}); "
-            f"{len(self):,} runs of time points leak the same."
+            f"The leakage about a time point is at most {worst.epsilon:.6g} "
+            f"({worst.first}..{worst.last}); there are {len(self):,} runs of equal leakage."
         )
 
     def at(self, node: int) -> float:
-        """Return what one time point leaks at most.
+        """Return the leakage about one time point.
 
         Raises:
             InvalidInputError: if there is no such time point.
@@ -197,15 +214,15 @@ class LeakageProfile(ResultBase):
         return float(self.epsilon[np.searchsorted(self.first, node, side="right") - 1])
 
     def chart_beside(self, total: float, budget: float | None) -> LineChart:
-        """Return the leakage of every time point as steps, with total and budget as lines."""
+        """Return a chart: leakage by time point as steps, total and budget as lines."""
         from quiltwork.report.charts import LineChart, level, steps
 
-        leaked = steps(self.first - 0.5, self.last[-1] + 0.5, self.epsilon)
-        lines = [replace(leaked, name="leaked"), level(f"total {total:.4g}", total, [leaked])]
+        leakage = steps(self.first - 0.5, self.last[-1] + 0.5, self.epsilon)
+        lines = [replace(leakage, name="leakage"), level(f"total {total:.4g}", total, [leakage])]
         if budget is not None:
-            lines.append(level(f"budget {budget:.4g}", budget, [leaked]))
+            lines.append(level(f"budget {budget:.4g}", budget, [leakage]))
         return LineChart(
-            "What each time point leaks",
+            "Leakage about each time point",
             f"All releases together leak {total:.4g} about the worst time point.",
             "time point",
             "ε",
@@ -220,18 +237,18 @@ class LeakageProfile(ResultBase):
 def leakage_profile(
     secrets: Secrets, usage: Usage, most: Fraction, added: Fraction
 ) -> LeakageProfile:
-    """Bound what every secret leaks, `most` at most, and `added` to each. O(changes) or O(rows)."""
-    (first, leak), *others = (
-        one.profile(usage, secrets.nodes, secrets.episode) for one in secrets.bounds
+    """Bound the leakage about every secret by `most`, plus `added`. O(changes) or O(rows)."""
+    (first, leakage), *others = (
+        bound.profile(usage, secrets.nodes, secrets.episode) for bound in secrets.bounds
     )
     for other in others:
-        begins = np.union1d(first, other[0])
+        merged = np.union1d(first, other[0])
         rows = (
-            values[np.searchsorted(starts, begins, side="right") - 1]
-            for starts, values in ((first, leak), other)
+            values[np.searchsorted(starts, merged, side="right") - 1]
+            for starts, values in ((first, leakage), other)
         )
-        first, leak = begins, np.maximum(*rows)
-    leak = np.minimum(leak, float_up(most)) + float_up(added)
-    begins = np.flatnonzero(np.append(True, leak[1:] != leak[:-1]))
-    last = np.append(first[begins[1:]] - 1, secrets.last)
-    return LeakageProfile(first[begins], last, leak[begins])
+        first, leakage = merged, np.maximum(*rows)
+    leakage = np.minimum(leakage, float_up(most)) + float_up(added)
+    runs = np.flatnonzero(np.append(True, leakage[1:] != leakage[:-1]))
+    last = np.append(first[runs[1:]] - 1, secrets.last)
+    return LeakageProfile(first[runs], last, leakage[runs])

@@ -1,8 +1,8 @@
-"""Checkpoints: two numbers, kept elsewhere, that betray any rewriting of the log.
+"""Checkpoints: a count and a hash, kept elsewhere, that detect any rewriting of the log.
 
-The hash chain ties every entry to all before it. Whoever keeps a checkpoint outside the database
-can tell later whether the log still begins with exactly those entries: edits, deletions,
-truncation and backups put back in place of the real thing all change or remove that hash.
+The hash chain binds every entry to all before it. A checkpoint kept outside the database shows
+later whether the log still begins with exactly those entries: edits, deletions, truncation and an
+old backup put in place of the database all change or remove that hash.
 
 Theorem: docs/theory/ledger.md
 """
@@ -20,14 +20,19 @@ SCHEMA, VERSION = "ledger-checkpoint", 1
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """The first `count` entries of ledger `ledger_id` end with `hash`."""
+    """The hash of entry number `count` of ledger `ledger_id`.
+
+    >>> text = Checkpoint("budget", 2, "0" * 64).to_json()
+    >>> Checkpoint.from_json(text).count
+    2
+    """
 
     ledger_id: str
     count: int
     hash: str
 
     def to_json(self) -> str:
-        """Write the checkpoint as a document; keep it where the ledger's keeper cannot write."""
+        """Write the checkpoint as a document; keep it where the ledger's owner cannot write."""
         return files.dump(
             SCHEMA, VERSION, {"ledger": self.ledger_id, "count": self.count, "hash": self.hash}
         )
@@ -37,7 +42,7 @@ class Checkpoint:
         """Read what `to_json` wrote.
 
         Raises:
-            InvalidInputError: if the text is another document or damaged.
+            InvalidInputError: if the text is another document, or damaged.
         """
         document = files.load(text, SCHEMA, (VERSION,))
         match document:
@@ -48,22 +53,24 @@ class Checkpoint:
         raise InvalidInputError("The checkpoint is damaged: it may have been cut or edited.")
 
 
-def read_checkpoint(given: object) -> Checkpoint | None:
-    """Return a checkpoint that somebody gives, or None.
+def as_checkpoint(value: object) -> Checkpoint | None:
+    """Return an optional argument that is a checkpoint.
 
     Raises:
-        InvalidInputError: if it is something else.
+        InvalidInputError: for any other type.
     """
-    if given is None or isinstance(given, Checkpoint):
-        return given
+    if value is None or isinstance(value, Checkpoint):
+        return value
     raise InvalidInputError(
-        f"A checkpoint is what checkpoint() returned, not {type(given).__name__}; read a file with "
+        f"A checkpoint is what checkpoint() returned, not {type(value).__name__}; read a file with "
         "Checkpoint.from_json."
     )
 
 
-def check_against(checkpoint: Checkpoint, ledger_id: str, count: int, found: str | None) -> None:
-    """Compare a checkpoint with the log: `count` entries now, `found` the hash at its place.
+def check_against(
+    checkpoint: Checkpoint, ledger_id: str, count: int, hash_there: str | None
+) -> None:
+    """Compare a checkpoint with a log of `count` entries; `hash_there` is that of its entry.
 
     Raises:
         StorageError: if the log does not begin with what the checkpoint saw.
@@ -71,7 +78,7 @@ def check_against(checkpoint: Checkpoint, ledger_id: str, count: int, found: str
     if checkpoint.ledger_id != ledger_id:
         raise StorageError(
             f"The checkpoint is of ledger {checkpoint.ledger_id}, this is ledger {ledger_id}: "
-            "another one, or one that was begun anew in its place."
+            "another one, or one that was created anew in its place."
         )
     if count < checkpoint.count:
         raise StorageError(
@@ -79,7 +86,7 @@ def check_against(checkpoint: Checkpoint, ledger_id: str, count: int, found: str
             f"{checkpoint.count - count} were cut off, or an old backup was put in place. Retire "
             "the datasets whose debits may be missing."
         )
-    if found != checkpoint.hash:
+    if hash_there != checkpoint.hash:
         raise StorageError(
             f"The ledger is not the one the checkpoint saw: something among its first "
             f"{checkpoint.count} entries was rewritten. Restore a backup that fits the checkpoint."

@@ -1,7 +1,7 @@
-"""Where a ledger may live: what its URL says, and what the two kinds of database have in common.
+"""The interface that SQLite and PostgreSQL share: `Database` and `Connection`.
 
-A `Database` knows how to connect, how a transaction begins, how its tables are made and how its
-errors read as sentences. Everything else about a ledger is the same on both (`log.py`).
+A `Database` connects, begins transactions, makes the tables and turns driver errors into readable
+ones. Everything else about a ledger is the same on both (`log.py`).
 """
 
 from __future__ import annotations
@@ -12,69 +12,69 @@ from typing import Any, Protocol, TypeAlias
 from quiltwork.errors import StorageError
 
 LOCK_SECONDS = 60.0
-"""How long a request waits for the others before it gives up, if nothing else is said."""
+"""Default seconds that a request waits for other writers before it gives up."""
 
 LEDGER_ROW = "SELECT version, id FROM quiltwork_ledger"
 
 Statement: TypeAlias = tuple[str, Sequence[Any]]
-"""With its parameters."""
+"""SQL text with its parameters."""
 
 
 class Connection(Protocol):
-    """What sqlite3, apsw and psycopg connections share."""
+    """The methods that sqlite3 and psycopg connections share."""
 
     def execute(self, statement: str, parameters: Sequence[Any] = ..., /) -> Any:
         """Run one statement."""
 
     def close(self) -> None:
-        """Let go of the database."""
+        """Close the connection."""
 
 
 class Database:
-    """One kind of database; what most kinds have no need to do is done by nothing here."""
+    """One kind of database; optional steps do nothing by default."""
 
     errors: tuple[type[BaseException], ...]
     url: str
     timeout = LOCK_SECONDS
-    """How many seconds a request waits for the others."""
+    """Seconds that a request waits for other writers."""
     read_only = False
     """Whether nothing may be written or created."""
     tables: tuple[str, ...]
     """Statements that make the tables."""
 
     def exists(self) -> bool:
-        """Whether there is anything to connect to; False only where connecting would create it."""
+        """Whether the database exists; False only where connecting would create it."""
         return True
 
     def connect(self) -> Connection:
-        """Open a connection that commits only when told to."""
+        """Open a connection that commits only explicitly."""
         raise NotImplementedError
 
     def close(self, connection: Connection) -> None:
-        """Let go of a connection, without harm to what others have written since."""
+        """Close a connection without damage to what others have written since."""
         connection.close()
 
     def has_ledger(self, connection: Connection) -> bool:
-        """Whether the tables are there, of any version."""
+        """Whether the tables exist, of any version."""
         raise NotImplementedError
 
     def begin(self, connection: Connection, *, wait: float | None) -> None:
-        """Begin a transaction: to write, after a `wait` of so many seconds at most, or to read."""
+        """Begin a read transaction, or with a `wait` in seconds for the lock a write one."""
         raise NotImplementedError
 
     def begin_with(
-        self, connection: Connection, question: Statement, *, wait: float | None
+        self, connection: Connection, statement: Statement, *, wait: float | None
     ) -> tuple[list[Any], list[Any]]:
-        """Begin, if to write after a `wait` for every other writer to finish, and ask something.
+        """Begin as `begin` does, and run a SELECT statement.
 
-        Returns the ledger's row, and the rows of the answer.
+        Returns the ledger's row, and the rows of the statement.
         """
         self.begin(connection, wait=wait)
-        ledger = self.rows(connection, LEDGER_ROW)  # from now on nobody is in the way
-        return ledger, list(connection.execute(*question).fetchall())
+        ledger_rows = self.rows(connection, LEDGER_ROW)  # after this no lock is in the way
+        return ledger_rows, list(connection.execute(*statement).fetchall())
 
     def rows(self, connection: Connection, statement: str) -> list[Any]:
-        """Ask something, waiting while others are in the way."""
+        """Return the rows of a statement, waiting while others hold a lock."""
         return list(connection.execute(statement).fetchall())
 
     def run(self, connection: Connection, statements: Sequence[Statement]) -> None:
@@ -83,33 +83,33 @@ class Database:
             connection.execute(statement, parameters)
 
     def check_in_place(self, connection: Connection) -> None:
-        """Check that what is connected to is still what the URL names.
+        """Check that the connection's database is still the one that the URL names.
 
         Raises:
             StorageError: if it was moved, replaced or removed.
         """
 
     def lock_schema(self, connection: Connection) -> None:
-        """Let one process at a time create tables."""
+        """Keep other processes from creating the tables at the same time."""
 
-    def check_fit(self, connection: Connection) -> None:
-        """Refuse a database that could not hold every name.
+    def check_encoding(self, connection: Connection) -> None:
+        """Refuse a database that could not store every name.
 
         Raises:
             StorageError: if it cannot.
         """
 
     def sql(self, statement: str) -> str:
-        """Write a statement with `?` parameters in this dialect."""
+        """Return a statement with `?` parameters in this SQL dialect."""
         return statement
 
     def is_lost(self, error: BaseException) -> bool:
-        """Whether the connection is gone, so that the outcome of a commit is unknown."""
+        """Whether the connection was lost, so that the outcome of a commit is unknown."""
         return False
 
-    def sentence(self, error: BaseException) -> StorageError:
-        """Say what happened and what to do."""
+    def readable(self, error: BaseException) -> StorageError:
+        """Return the error to raise for a driver's error: what happened and what to do."""
         raise NotImplementedError
 
     def check_pages(self, connection: Connection) -> None:
-        """Let the database check its own pages, where it can."""
+        """Run the database's own integrity check, where it has one."""

@@ -1,10 +1,11 @@
-"""A debit and its answer, within a transaction: the two states of a release.
+"""Debits and their answers within one transaction: the two states of a release.
 
     nothing → debited → released
 
 A debit is appended before the data are used, an answer after it was drawn and before it is shown;
-neither is ever taken back. A key that was debited but has no answer stays so: its answer may have
-been drawn and lost, and a crash that depends on the answer would turn drawing again into choosing.
+neither is ever taken back. An idempotency key that was debited and has no answer stays so: the
+answer may have been drawn and lost, and drawing noise again after a crash that depends on the
+answer would turn chance into a choice.
 """
 
 from __future__ import annotations
@@ -17,13 +18,12 @@ from typing import Any
 
 from quiltwork.arguments import listed
 from quiltwork.budget import Spending
-from quiltwork.budget.ledger.amounts import identifier
-from quiltwork.budget.ledger.entries import Draft, Entry, canonical, reading, scoped_key
-from quiltwork.budget.ledger.log import Log, now
-from quiltwork.budget.ledger.records import Quote, Receipt
-from quiltwork.budget.ledger.requests import read_request
+from quiltwork.budget.ledger.entries import Draft, Entry, canonical, now, reading, scoped_key
+from quiltwork.budget.ledger.ledger_records import Quote, Receipt
+from quiltwork.budget.ledger.log import Log
+from quiltwork.budget.ledger.requests import parse_name, parse_request
 from quiltwork.budget.ledger.shares import check_named
-from quiltwork.budget.ledger.snapshots import States
+from quiltwork.budget.ledger.snapshots import StateCache
 from quiltwork.budget.ledger.state import DatasetState, Grant
 from quiltwork.budget.payment import Request
 from quiltwork.errors import InvalidInputError, NotPrivateError, QuiltworkError, StorageError
@@ -33,66 +33,82 @@ _COMPUTED = {
     *("before", "dp_epsilon", "influence", "node", "noise_scale", "quilt", "scale"),
     *("once", "per_pair", "per_point", "quilts", "square"),
 }
-"""What a release's noise says of itself in the request, and in what it spends."""
+"""Fields of a request or a spending that are computed when noise is calibrated."""
 _LONGEST_ANSWER = 10**8
 
 
-def debited(
+def append_debit(
     log: Log,
-    states: States,
+    states: StateCache,
     dataset: str,
     identity: str,
-    asked: Any,
+    release: Any,
     key: str | None,
     analyst: str | None,
     mark: str | None = None,
 ) -> Receipt:
-    """Append a debit, or find the one that this request, or this key, has made already."""
-    mine = log.with_id(identity)
-    if mine is not None:
-        return _receipt(mine)
-    state = states.found(log, dataset)
+    """Append a debit, or return the receipt of the one that this request or key made already."""
+    own = log.with_id(identity)
+    if own is not None:
+        return _receipt(own)
+    state = states.latest(log, dataset)
     check_named(dataset, state.shares, analyst)
-    request = read_request(asked, dataset, state.beliefs, state.length)
+    request = parse_request(release, dataset, state.beliefs, state.length)
     if mark is not None:
         request = replace(request, document={**(request.document or {}), "asked": mark})
     earlier = None if key is None else log.with_key(dataset, key, analyst)
     if earlier is not None:
-        return _repeated(log, earlier, request, analyst)
+        return _receipt_of_retry(log, earlier, request, analyst)
     return _append(log, states, state, [(identity, request, key)], analyst)[0]
 
 
-def debited_together(
+def append_debits(
     log: Log,
-    states: States,
+    states: StateCache,
     dataset: str,
-    asked: Sequence[tuple[str, Any]],
+    releases: Sequence[tuple[str, Any]],
     keys: Sequence[str | None],
     analyst: str | None,
 ) -> list[Receipt]:
-    """Append debits, each asked for by an identity, if they fit together; nothing otherwise.
+    """Append debits, each with the identity of its entry, if they fit together; else none.
 
-    Debits that were made under these keys before are found, with the answers stored so far.
+    For keys that were debited before, return those receipts, with the answers stored so far.
     """
-    mine = [log.with_id(identity) for identity, _ in asked]
-    if any(mine):
-        return [_receipt(one) for one in mine if one is not None]
-    state = states.found(log, dataset)
+    own = [log.with_id(identity) for identity, _ in releases]
+    if any(own):
+        return [_receipt(entry) for entry in own if entry is not None]
+    state = states.latest(log, dataset)
     check_named(dataset, state.shares, analyst)
-    requests = [read_request(one, dataset, state.beliefs, state.length) for _, one in asked]
-    found = _made_before(log, state, requests, keys, analyst)
-    if found or not requests:
-        return found
-    named = [
-        (identity, request, key)
-        for (identity, _), request, key in zip(asked, requests, keys, strict=True)
+    requests = [
+        parse_request(release, dataset, state.beliefs, state.length) for _, release in releases
     ]
-    return _append(log, states, state, named, analyst)
+    receipts = _receipts_of_retry(log, state, requests, keys, analyst)
+    if receipts or not requests:
+        return receipts
+    identified = [
+        (identity, request, key)
+        for (identity, _), request, key in zip(releases, requests, keys, strict=True)
+    ]
+    return _append(log, states, state, identified, analyst)
+
+
+def append_lost_debit(
+    log: Log, states: StateCache, state: DatasetState, release: Any
+) -> DatasetState:
+    """Append a debit for a release that may have followed a backup, if the budget allows it.
+
+    It is known neither for whom nor whether it was made, so no cap and no reserved share bound it.
+    """
+    request = parse_request(release, state.name, state.beliefs, state.length)
+    grant = replace(state, analysts={}).grant([request.spending], None)
+    identified = [(secrets.token_hex(16), request, None)]
+    _append_granted(log, states, state, identified, None, grant)
+    return states.latest(log, state.name)
 
 
 def _append(
     log: Log,
-    states: States,
+    states: StateCache,
     state: DatasetState,
     requests: Sequence[tuple[str, Request, str | None]],
     analyst: str | None,
@@ -102,21 +118,9 @@ def _append(
     return _append_granted(log, states, state, requests, analyst, grant)
 
 
-def debit_lost(log: Log, states: States, state: DatasetState, asked: Any) -> DatasetState:
-    """Append a debit for what may have been released after a backup, if the budget allows it.
-
-    Nobody knows for whom it was, so no share bounds it, nor what is reserved: it has happened.
-    """
-    request = read_request(asked, state.name, state.beliefs, state.length)
-    grant = replace(state, analysts={}).grant([request.spending], None)
-    named = [(secrets.token_hex(16), request, None)]
-    _append_granted(log, states, state, named, None, grant)
-    return states.found(log, state.name)
-
-
 def _append_granted(
     log: Log,
-    states: States,
+    states: StateCache,
     state: DatasetState,
     requests: Sequence[tuple[str, Request, str | None]],
     analyst: str | None,
@@ -138,40 +142,40 @@ def _append_granted(
         drafts.append((draft, None if key is None else scoped_key(key, analyst)))
         after = log.head.count + len(drafts)
     entries = log.append_all(drafts)
-    states.add(log, state, entries, grant.account)
+    states.advance(log, state, entries, grant.account)
     return [
         Receipt(state.name, entry.seq, request.spending, None, entry.hash, entry.content["at"])
         for entry, (_, request, _) in zip(entries, requests, strict=True)
     ]
 
 
-def read_keys(keys: Iterable[str] | None, number: int) -> list[str | None]:
-    """Read the keys of several debits, one for each.
+def parse_keys(keys: Iterable[str] | None, number: int) -> list[str | None]:
+    """Parse the idempotency keys of several debits, one for each.
 
     Raises:
-        InvalidInputError: for another number of them, or one that occurs twice.
+        InvalidInputError: for another number of keys, or one that occurs twice.
     """
     if keys is None:
         return [None] * number
-    found = [identifier(key, "key") for key in listed(keys, "keys")]
-    if len(found) != number or len(set(found)) < number:
+    names = [parse_name(key, "key") for key in listed(keys, "keys")]
+    if len(names) != number or len(set(names)) < number:
         raise InvalidInputError(
-            f"{number} debits need as many different keys, and {len(set(found))} are given."
+            f"{number} debits need as many different keys, and {len(set(names))} are given."
         )
-    return [*found]
+    return [*names]
 
 
-def _made_before(
+def _receipts_of_retry(
     log: Log,
     state: DatasetState,
     requests: Sequence[Request],
     keys: Sequence[str | None],
     analyst: str | None,
 ) -> list[Receipt]:
-    """The debits that were made under these keys; none if none was.
+    """Return the receipts of debits that were made under these keys before; none for new keys.
 
     Raises:
-        InvalidInputError: if some of the keys were used and others not, or for other requests.
+        InvalidInputError: if only some keys were used before, or for other requests.
     """
     earlier = [None if key is None else log.with_key(state.name, key, analyst) for key in keys]
     entries = [entry for entry in earlier if entry is not None]
@@ -181,7 +185,8 @@ def _made_before(
             "keys of debits that are made together are new together."
         )
     for entry, request in zip(entries, requests, strict=False):
-        _refuse_another(entry, request, analyst, _exactly)  # some may not have been answered yet
+        # In full: a debit without an answer yet will be answered with the noise of this request.
+        _refuse_another(entry, request, analyst, dict)
     answers = [log.answer_to(entry.seq) for entry in entries]
     return [
         _receipt(entry, None if answer is None else answer.content["answer"])
@@ -189,17 +194,18 @@ def _made_before(
     ]
 
 
-def _repeated(log: Log, earlier: Entry, request: Request, analyst: str | None) -> Receipt:
-    """The stored answer of a key, if it is asked for by the same request as then."""
-    _refuse_another(earlier, request, analyst, _as_asked)
+def _receipt_of_retry(log: Log, earlier: Entry, request: Request, analyst: str | None) -> Receipt:
+    """Return the stored answer of a key, if the request is the same as then."""
+    _refuse_another(earlier, request, analyst, _without_computed_noise)
     body = earlier.content
     answer = log.answer_to(earlier.seq)
     if answer is None:
         raise NotPrivateError(
-            f"The key {body['key']!r} was debited at {body['at']}, but its answer is not stored: "
-            "another process is still at it, or one died before it had stored the answer. What "
-            "was spent stays spent, and drawing noise again would be a second release. Ask again "
-            "in a moment; if this stays so, use a new key, which is debited anew."
+            f"The key {body['key']!r} was debited at {body['at']}, and its answer is not stored: "
+            "either another process is still computing it, or a process ended before it had "
+            "stored it. What was spent stays spent, and drawing noise again would be a second "
+            "release. Retry in a moment; if this message comes again, use a new key, which makes "
+            "a new debit."
         )
     return _receipt(earlier, answer.content["answer"])
 
@@ -208,36 +214,31 @@ def _refuse_another(
     earlier: Entry,
     request: Request,
     analyst: str | None,
-    compared: Callable[[dict[str, Any]], dict[str, Any]],
+    comparable: Callable[[dict[str, Any]], dict[str, Any]],
 ) -> None:
-    """Refuse a request that is not the one its key stands for."""
-    body, asked = earlier.content, {**request.body, "analyst": analyst}
-    same = {name: body.get(name) for name in asked}
-    if canonical(compared(same)) != canonical(compared(asked)):
+    """Refuse a request other than the one that its key stands for."""
+    body, new = earlier.content, {**request.body, "analyst": analyst}
+    old = {name: body.get(name) for name in new}
+    if canonical(comparable(old)) != canonical(comparable(new)):
         raise InvalidInputError(
             f"The key {body['key']!r} was used for another request at {body['at']} (entry "
             f"{earlier.seq}); a key stands for one request for ever. Use a new key."
         )
 
 
-def _exactly(body: dict[str, Any]) -> dict[str, Any]:
-    """All of a request."""
-    return body
+def _without_computed_noise(body: dict[str, Any]) -> dict[str, Any]:
+    """Return a request without the noise computed for it, which a later version may lower a little.
 
-
-def _as_asked(body: dict[str, Any]) -> dict[str, Any]:
-    """A request without the noise that was computed for it: later versions may find a little less.
-
-    Only a release says what it was computed from; of other requests everything is compared. It is
-    enough where the answer is stored: another noise is then neither drawn nor told.
+    Used where the answer is stored, so that other noise would neither be drawn nor reported. Only a
+    release states what its noise was computed from; other requests are compared in full.
     """
     if (body["request"] or {}).get("schema") != "quiltwork/release":
         return body
-    kept = {
-        part: {name: one for name, one in body[part].items() if name not in _COMPUTED}
+    stated = {
+        part: {name: value for name, value in body[part].items() if name not in _COMPUTED}
         for part in ("request", "spending")
     }
-    return {**body, **kept}
+    return {**body, **stated}
 
 
 def _receipt(entry: Entry, stored: str | None = None) -> Receipt:
@@ -247,7 +248,7 @@ def _receipt(entry: Entry, stored: str | None = None) -> Receipt:
     return Receipt(entry.dataset, entry.seq, spending, stored, entry.hash, at)
 
 
-def stored_answer(log: Log, receipt: Receipt, identity: str, answer: str) -> None:
+def append_answer(log: Log, receipt: Receipt, identity: str, answer: str) -> None:
     """Append the answer to a debit, once.
 
     Raises:
@@ -265,31 +266,31 @@ def stored_answer(log: Log, receipt: Receipt, identity: str, answer: str) -> Non
         raise InvalidInputError(
             f"Debit {receipt.number} has its answer already, and a debit pays for one answer only."
         )
-    paid = log.at(receipt.number)
-    if paid is None or (paid.dataset, paid.kind) != (receipt.dataset, "debit"):
+    debit = log.at(receipt.number)
+    if debit is None or (debit.dataset, debit.kind) != (receipt.dataset, "debit"):
         raise StorageError(f"Debit {receipt.number} of {receipt.dataset!r} is not in the ledger.")
     body = {"debit": receipt.number, "answer": answer, "at": now()}
     draft = Draft(identity, receipt.dataset, "answer", canonical(body))
     log.append(draft, debit=receipt.number)
 
 
-def find_answer(log: Log, dataset: str, key: str, analyst: str | None) -> str | None:
-    """Return the answer stored under a key of an analyst."""
+def answer_for_key(log: Log, dataset: str, key: str, analyst: str | None) -> str | None:
+    """Return the answer stored under an analyst's key; None without one."""
     debit = log.with_key(dataset, key, analyst)
     answer = None if debit is None else log.answer_to(debit.seq)
     return None if answer is None else str(answer.content["answer"])
 
 
-def previewed(state: DatasetState, asked: Any, analyst: str | None) -> Quote:
-    """Say what a debit would do."""
+def quote_debit(state: DatasetState, release: Any, analyst: str | None) -> Quote:
+    """Return what a debit would cost and whether it would be granted, without making it."""
     check_named(state.name, state.shares, analyst)
-    spending = read_request(asked, state.name, state.beliefs, state.length).spending
+    spending = parse_request(release, state.name, state.beliefs, state.length).spending
     refusal = after = None
     try:
         state.grant([spending], analyst)
     except QuiltworkError as error:
         refusal = str(error)
-    with suppress(QuiltworkError):  # no theorem says
+    with suppress(QuiltworkError):  # no theorem combines it with the releases before
         after = float_up(state.account.plus([spending]).spent)
     return Quote(
         dataset=state.name,

@@ -1,8 +1,8 @@
 """Entries of the log: immutable, numbered from 1 and chained by SHA-256.
 
-An entry's hash covers its number, identity, dataset, kind, body and the hash before it, so that
-whoever knows one hash can tell whether anything up to it was changed, removed or put in. A body is
-stored as the very text that was hashed. Cost: one SHA-256 per entry.
+An entry's hash covers its number, identity, dataset, kind, body and the hash before it, so that one
+known hash detects whatever was changed, removed or inserted before it. A body is stored as the very
+text that was hashed. Cost: one SHA-256 per entry.
 
 Theorem: docs/theory/ledger.md
 """
@@ -14,6 +14,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any
 
 from quiltwork.errors import StorageError
@@ -24,7 +25,7 @@ _CANONICAL = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=F
 
 @dataclass(frozen=True)
 class Draft:
-    """An entry before it has a place in the log; `id` is random and tells retries apart."""
+    """An entry before it is appended; its random `id` makes a retried commit idempotent."""
 
     id: str
     dataset: str
@@ -51,24 +52,24 @@ class Entry:
             StorageError: if it is none.
         """
         try:
-            found: dict[str, Any] = json.loads(self.body)
+            content: dict[str, Any] = json.loads(self.body)
         except (RecursionError, TypeError, ValueError):
-            found = None  # type: ignore[assignment]
-        if not isinstance(found, dict):
+            content = None  # type: ignore[assignment]
+        if not isinstance(content, dict):
             raise damaged(self, "its body is no JSON object")
-        return found
+        return content
 
 
 @dataclass(frozen=True)
 class Head:
-    """Where the log ends: how many entries it has and the last hash."""
+    """The end of a log: its number of entries and the last hash."""
 
     count: int
     hash: str
 
 
 def damaged(entry: Entry, problem: str) -> StorageError:
-    """Say which entry is wrong."""
+    """Return the error for a damaged entry, naming the entry and its dataset."""
     return StorageError(
         f"The ledger is damaged at entry {entry.seq} (dataset {shortened(entry.dataset)}): "
         f"{problem}. Restore a backup and retire the datasets it may have lost debits of."
@@ -77,7 +78,7 @@ def damaged(entry: Entry, problem: str) -> StorageError:
 
 @contextmanager
 def reading(entry: Entry) -> Iterator[None]:
-    """Say which entry it is whose body lacks something, or holds what is never written."""
+    """Convert errors in reading an entry's body into a `StorageError` that names the entry."""
     try:
         yield
     except KeyError as error:
@@ -87,7 +88,7 @@ def reading(entry: Entry) -> Iterator[None]:
 
 
 def canonical(body: Mapping[str, Any]) -> str:
-    """Write a body as the one text that stands for it: sorted keys, ASCII, no NaN.
+    """Write a body as canonical JSON, one text for equal values: sorted keys, ASCII, no NaN.
 
     >>> canonical({"length": 3, "budget": "1/10"})
     '{"budget":"1/10","length":3}'
@@ -96,20 +97,20 @@ def canonical(body: Mapping[str, Any]) -> str:
 
 
 def scoped_key(key: str, analyst: str | None) -> str:
-    """Write a key as the column has it: every analyst has keys of her own.
+    """Return an idempotency key as stored in the `key` column: every analyst has own keys.
 
-    The character between is not printable, so that no name or key has it.
+    The separator is not printable, so that no name and no key contains it.
     """
     return key if analyst is None else f"{analyst}\x1f{key}"
 
 
 def origin(ledger_id: str) -> str:
-    """Return the hash before the first entry, different for every ledger."""
+    """Return the hash that precedes the first entry, different for every ledger."""
     return hashlib.sha256(f"quiltwork/ledger/{ledger_id}".encode()).hexdigest()
 
 
 def appended(head: Head, draft: Draft) -> Entry:
-    """Give a draft the place after `head`."""
+    """Return the entry that a draft becomes after `head`."""
     seq = head.count + 1
     digest = _digest(head.hash, seq, draft.id, draft.dataset, draft.kind, draft.body)
     return Entry(seq, draft.id, draft.dataset, draft.kind, draft.body, digest)
@@ -141,3 +142,8 @@ def follow(head: Head, entries: Iterable[Entry]) -> Iterator[Entry]:
 def _digest(previous: str, *fields: object) -> str:
     text = _CANONICAL.encode([previous, *fields])
     return hashlib.sha256(text.encode("ascii")).hexdigest()
+
+
+def now() -> str:
+    """Return the time for an entry, in UTC to the second."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

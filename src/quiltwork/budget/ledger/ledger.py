@@ -1,8 +1,8 @@
-"""`Ledger`: the truth about many datasets' budgets, across processes, machines and crashes.
+"""`Ledger`: budgets of many datasets, durable across processes, machines and crashes.
 
-Every request is one transaction: take the lock, read what has been committed, price, refuse or
-append, commit to the disk. A release is debited before its data are used and shown only after its
-answer is stored, so what was released is always among what was debited. Cost of a debit: one
+Every debit is one transaction: take the lock, read what was committed, price, refuse or append,
+commit to the disk. A release is debited before its data are used and shown only after its answer is
+stored, so everything released was debited. Reading waits for no writer. Cost of a debit: one
 durable commit, and pricing one more release, some milliseconds after 10⁵ others under a chain of
 few states.
 
@@ -12,49 +12,76 @@ Theorem: docs/theory/ledger.md
 from __future__ import annotations
 
 import secrets
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import islice
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from quiltwork import files
 from quiltwork.arguments import instance, listed
 from quiltwork.beliefs import Belief, Label, as_beliefs
+from quiltwork.budget import Spending
 from quiltwork.budget.accounting.worst_point import Secrets
-from quiltwork.budget.ledger import backups, records
-from quiltwork.budget.ledger.amounts import allowance, amount, identifier, points
-from quiltwork.budget.ledger.bounds import RecordedBound
-from quiltwork.budget.ledger.checkpoints import Checkpoint, read_checkpoint
-from quiltwork.budget.ledger.claims import Claim
+from quiltwork.budget.ledger import backups, ledger_records
+from quiltwork.budget.ledger.checkpoints import Checkpoint, as_checkpoint
+from quiltwork.budget.ledger.claims import AnyAccountant, Claim, RecordedBound
 from quiltwork.budget.ledger.debits import (
-    debited,
-    debited_together,
-    previewed,
-    read_keys,
-    stored_answer,
+    answer_for_key,
+    append_answer,
+    append_debit,
+    append_debits,
+    parse_keys,
+    quote_debit,
 )
-from quiltwork.budget.ledger.entries import Draft, canonical
+from quiltwork.budget.ledger.entries import Draft, Entry, canonical, now
 from quiltwork.budget.ledger.ledger_accountant import LedgerAccountant
-from quiltwork.budget.ledger.log import Log, now
-from quiltwork.budget.ledger.notes import REFUSALS, Refusal, Refusals, noted, write_once
-from quiltwork.budget.ledger.readable import ReadableLedger
-from quiltwork.budget.ledger.records import Quote, Receipt, Share, Status
+from quiltwork.budget.ledger.ledger_records import (
+    Debit,
+    Note,
+    Quote,
+    Receipt,
+    Share,
+    Status,
+    read_debit,
+    read_note,
+    unknown_dataset,
+)
+from quiltwork.budget.ledger.log import Log
+from quiltwork.budget.ledger.notes import (
+    REFUSALS,
+    Refusal,
+    RefusalCounter,
+    append_once,
+    note_draft,
+)
+from quiltwork.budget.ledger.requests import (
+    parse_allowance,
+    parse_amount,
+    parse_length,
+    parse_name,
+    parse_request,
+)
 from quiltwork.budget.ledger.shares import check_share
-from quiltwork.budget.ledger.snapshots import append_step
+from quiltwork.budget.ledger.snapshots import StateCache, append_change
 from quiltwork.budget.ledger.state import DatasetState
 from quiltwork.budget.ledger.store import Store
 from quiltwork.budget.ledger.urls import database_at
+from quiltwork.budget.ledger.verification import verified, verified_since
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import Number, integer, privacy_level
+from quiltwork.exact import Number, integer, privacy_level, shortened
 
 Result = TypeVar("Result")
 
 _LONGEST_MARK = 5_000
-"""Characters: a mark of registered files also has the options by which they are read."""
+"""Characters: a mark of registered files also contains the options for reading them."""
+_LARGEST_NUMBER = 2**63 - 1
+"""The largest entry number that databases can count to."""
 
 
-class Ledger(ReadableLedger):
+class Ledger:
     """Budgets of datasets in one database; open it with `Ledger.open(url)`.
 
     Safe to share between threads, and to use on both sides of a fork.
@@ -73,8 +100,11 @@ class Ledger(ReadableLedger):
 
     def __init__(self, store: Store) -> None:
         """Use a store; `open` makes one from a URL."""
-        super().__init__(store)
-        self._refusals = Refusals()
+        if not isinstance(store, Store):  # a URL may hold a password, so it is not shown
+            raise InvalidInputError("Open a ledger by its URL: Ledger.open('sqlite:///budget.db').")
+        self._store = store
+        self._states = StateCache()
+        self._refusals = RefusalCounter()
 
     @classmethod
     def open(cls, url: str, *, timeout: float | None = None, read_only: bool = False) -> Ledger:
@@ -85,7 +115,7 @@ class Ledger(ReadableLedger):
 
         Args:
             url: where the ledger is.
-            timeout: how many seconds a request waits for others who write; 60 if not given.
+            timeout: how many seconds a request waits for other writers; 60 by default.
             read_only: for auditors: whatever would write is refused. The right to read is enough,
                 with SQLite as long as somebody has the ledger open for writing.
 
@@ -105,6 +135,28 @@ class Ledger(ReadableLedger):
             self.url,
         )
 
+    @property
+    def url(self) -> str:
+        """The URL without a password; a file by its whole path."""
+        return self._store.database.url
+
+    @property
+    def store(self) -> Store:
+        """The transactions on its database, for tables that a service keeps beside the ledger's."""
+        return self._store
+
+    def close(self) -> None:
+        """Close the database connections; the next use opens new ones."""
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        """Use the ledger in a `with` block."""
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Close it."""
+        self.close()
+
     def create(
         self,
         dataset: str,
@@ -116,15 +168,15 @@ class Ledger(ReadableLedger):
         pure: Number = 0,
         pairs: Iterable[tuple[Label, Label]] | None = None,
     ) -> Status:
-        """Begin a dataset: what an adversary may believe, how long it is, what may be spent.
+        """Create a dataset: what an adversary may believe, how long it is, what may be spent.
 
         Its budget is fixed for ever and its name is never used again. With an `episode` the total
-        bounds what is told about any so many time points in a row. Give the final length if it is
-        known: every debit is priced for it then, while `extend` is refused where what was released
-        would exceed the budget in a longer series.
+        bounds what is revealed about any so many time points in a row. Give the final length if it
+        is known: every debit is priced for it then, while `extend` is refused where the releases
+        made so far would exceed the budget in a longer series.
 
         With a `delta` it accounts for (ε, δ): caps on the squares of Gaussian levels per time point
-        are computed here, some f-sweeps, and recorded; `pure` is what pure levels may add up to
+        are computed now, by some f-sweeps, and recorded; `pure` is what pure levels may add up to
         beside them. Shares of analysts are then shares of the caps, from 0 to 1.
 
         With `pairs` only these values of a time point are kept apart, as in `calibrate`, in every
@@ -135,13 +187,13 @@ class Ledger(ReadableLedger):
             UnsupportedError: with `delta` for beliefs without an order in time, and for `pairs`
                 with `delta` or an episode.
         """
-        name, members = identifier(dataset, "dataset"), as_beliefs(beliefs)
-        size, stretch = None if length is None else points(length), integer(episode, "episode", 1)
-        limit = privacy_level(amount(budget, "budget"), "budget")
-        subjects = Secrets.read(members, size, stretch, pairs)
-        claim = Claim.fixed(subjects, limit, delta, pure).to_body()
-        body = records.create_body(members, subjects.length, claim, stretch, subjects.pairs)
-
+        name, members = parse_name(dataset, "dataset"), as_beliefs(beliefs)
+        points = None if length is None else parse_length(length)
+        window = integer(episode, "episode", 1)
+        limit = privacy_level(parse_amount(budget, "budget"), "budget")
+        protected = Secrets.read(members, points, window, pairs)
+        claim = Claim.compute(protected, limit, delta, pure).to_body()
+        body = ledger_records.create_body(members, protected.length, claim, window, protected.pairs)
         draft = Draft(secrets.token_hex(16), name, "create", canonical({**body, "at": now()}))
 
         def work(log: Log) -> None:
@@ -158,65 +210,68 @@ class Ledger(ReadableLedger):
         return self.status(name)
 
     def extend(self, dataset: str, length: int) -> Status:
-        """Let a dataset grow to `length` time points, if what was debited still fits.
+        """Let a dataset grow to `length` time points, if its debits still fit.
 
-        Under some beliefs the same releases tell more in a longer series, so it is priced like a
-        debit, against the budget, what is reserved and the caps.
+        Under some beliefs the same releases reveal more in a longer series, so growing is priced
+        like a debit, against the budget, reserved parts and caps.
 
         Raises:
-            BudgetExceeded: if it does not fit, with the longest length that does; then nothing
+            BudgetExceeded: if they do not fit, with the longest length that does; then nothing
                 was changed.
-            InvalidInputError: if it would shrink.
+            InvalidInputError: if the new length is shorter.
             UnsupportedError: for beliefs about fixed rows.
         """
-        size = points(length)
+        points = parse_length(length)
 
         def body(state: DatasetState) -> dict[str, Any]:
-            longer = state.check_growth(size)
-            bound = RecordedBound.of(longer, state.limit)
-            return {"length": size, "bound": bound.to_body()}
+            bound = RecordedBound.of(state.account_if_extended(points), state.limit)
+            return {"length": points, "bound": bound.to_body()}
 
         return self._change(dataset, "extend", body)
 
     def allot(
         self, dataset: str, analyst: str, cap: Number | None = None, reserved: Number | None = None
     ) -> Status:
-        """Give an analyst a cap, a reserved share, or both; the last word counts.
+        """Give an analyst a cap, a reserved part, or both; a later call replaces an earlier one.
 
         Args:
             dataset: whose budget.
             analyst: a name.
             cap: the most that may be debited for her, 0 for nothing more; None for no limit. For
                 (ε, δ) a share of the squares that time points may spend, from 0 to 1.
-            reserved: what others must leave for this analyst, in the same way; None for nothing.
+            reserved: what others must leave for this analyst, in the same unit; None for nothing.
 
         Raises:
             BudgetExceeded: if so much is no longer free; then nothing was changed.
 
         Theorem: docs/theory/ledger.md
         """
-        name = identifier(analyst, "analyst")
+        name = parse_name(analyst, "analyst")
         share = Share(
-            None if cap is None else allowance(cap, "cap"),
-            allowance(0 if reserved is None else reserved, "reserved"),
+            None if cap is None else parse_allowance(cap, "cap"),
+            parse_allowance(0 if reserved is None else reserved, "reserved"),
         )
 
         def body(state: DatasetState) -> dict[str, Any]:
             spent = state.account.spent
             check_share(name, share, state.shares, state.charged, state.claim, spent)
-            return records.share_body(name, share)
+            return ledger_records.share_body(name, share)
 
         return self._change(dataset, "allot", body)
 
     def retire(self, dataset: str, reason: str = "no longer used") -> Status:
         """Close a dataset for good: nothing more is granted; history and answers stay."""
-        body = {"reason": identifier(reason, "reason")}
+        body = {"reason": parse_name(reason, "reason")}
         return self._change(dataset, "retire", lambda _: body)
 
     def register(self, dataset: str, mark: str) -> Status:
-        """Note by a mark which data the dataset is, once their rows were checked."""
-        body = {"mark": identifier(mark, "mark", _LONGEST_MARK)}
+        """Record a mark that identifies the dataset's data, once their rows were checked."""
+        body = {"mark": parse_name(mark, "mark", _LONGEST_MARK)}
         return self._change(dataset, "register", lambda _: body)
+
+    def registered(self, dataset: str) -> str | None:
+        """Return the mark that was recorded last; None without one."""
+        return self._ask(dataset, lambda state: state.mark)
 
     def debit(
         self,
@@ -231,8 +286,8 @@ class Ledger(ReadableLedger):
         Args:
             dataset: whose budget.
             spending: a `Spending`, a release, or a release's description of itself.
-            key: repeating a request under the same key costs nothing and returns the stored
-                answer, for as long as the ledger lives.
+            key: an idempotency key: repeating a request under the same key costs nothing and
+                returns the stored answer, for as long as the ledger lives.
             analyst: for whom.
             mark: recorded with the request, as its `asked`: a digest of what somebody typed, say,
                 by which a service recognizes the request of a key without describing it again.
@@ -242,34 +297,17 @@ class Ledger(ReadableLedger):
             NotPrivateError: if the key was debited but its answer never stored: it may have been
                 seen, and drawing noise again would be a second release.
             InvalidInputError: for bad arguments, and for a key of another request.
-            UnsupportedError: if no theorem combines it with what was released before.
+            UnsupportedError: if no theorem combines it with the releases before.
             StorageError: if it could not be stored.
 
         Theorem: docs/theory/ledger.md
         """
-        name = identifier(dataset, "dataset")
-        used_key = None if key is None else identifier(key, "key")
-        who = None if analyst is None else identifier(analyst, "analyst")
-        used_mark = None if mark is None else identifier(mark, "mark")
-        named = name, secrets.token_hex(16), spending, used_key, who, used_mark
-        found = self._granted(name, who, lambda log: debited(log, self._states, *named))
-        return replace(found, _store=self.complete)
-
-    def _granted(self, dataset: str, analyst: str | None, debit: Callable[[Log], Result]) -> Result:
-        """Make debits in a transaction, or note in it why they are refused."""
-        noting = self._refusals.draft(dataset, analyst)
-
-        def work(log: Log) -> Result | Refusal:
-            try:
-                return debit(log)
-            except REFUSALS as refusal:  # nothing was written
-                noting.write(log, refusal)
-                return refusal
-
-        found = self._store.write_together(work)
-        if isinstance(found, REFUSALS):
-            raise found
-        return found
+        name = parse_name(dataset, "dataset")
+        request_key, who = _optional_name(key, "key"), _optional_name(analyst, "analyst")
+        request_mark = _optional_name(mark, "mark")
+        arguments = name, secrets.token_hex(16), spending, request_key, who, request_mark
+        receipt = self._granted(name, who, lambda log: append_debit(log, self._states, *arguments))
+        return replace(receipt, _store=self.complete)
 
     def debit_all(
         self,
@@ -280,27 +318,80 @@ class Ledger(ReadableLedger):
     ) -> tuple[Receipt, ...]:
         """Debit several releases together, or none of them; as `debit`.
 
-        With `keys`, one for each, asking again makes no second debit and returns the receipts of
-        the first, also of those that have no answer yet: releases that are paid for before their
-        data are there. Cost: one pricing for all, and one more each where there are analysts; the
-        rest grows with what is added, not with the history.
+        With `keys`, one for each, a retry makes no second debit and returns the receipts of the
+        first call, also of releases without an answer yet: they may be paid for before their data
+        exist. Cost: one pricing for all, and one more each where there are analysts; the rest
+        grows with what is added, not with the history.
         """
-        name = identifier(dataset, "dataset")
-        who = None if analyst is None else identifier(analyst, "analyst")
-        asked = [(secrets.token_hex(16), one) for one in listed(spendings, "spendings")]
-        marks = read_keys(keys, len(asked))
+        name = parse_name(dataset, "dataset")
+        who = _optional_name(analyst, "analyst")
+        releases = [(secrets.token_hex(16), one) for one in listed(spendings, "spendings")]
+        request_keys = parse_keys(keys, len(releases))
 
         def work(log: Log) -> list[Receipt]:
-            return debited_together(log, self._states, name, asked, marks, who)
+            return append_debits(log, self._states, name, releases, request_keys, who)
 
-        found = self._granted(name, who, work)
-        return tuple(replace(receipt, _store=self.complete) for receipt in found)
+        receipts = self._granted(name, who, work)
+        return tuple(replace(receipt, _store=self.complete) for receipt in receipts)
+
+    def _granted(self, dataset: str, analyst: str | None, debit: Callable[[Log], Result]) -> Result:
+        """Make debits in a transaction; a refusal is noted in the same transaction."""
+        note = self._refusals.note(dataset, analyst)
+
+        def work(log: Log) -> Result | Refusal:
+            try:
+                return debit(log)
+            except REFUSALS as refusal:  # nothing was written: the note is the whole transaction
+                note.write(log, refusal)
+                return refusal
+
+        outcome = self._store.write_batched(work)
+        if isinstance(outcome, REFUSALS):
+            raise outcome
+        return outcome
+
+    def complete(self, receipt: Receipt, answer: str) -> None:
+        """Store the answer to a debit, once; `receipt.complete(answer)` is the same.
+
+        Raises:
+            InvalidInputError: for other types, and if there is an answer already.
+            StorageError: if the debit is not in the ledger, or the answer could not be stored.
+        """
+        instance(receipt, Receipt, "receipt")
+        instance(answer, str, "answer")
+        identity = secrets.token_hex(16)
+        self._store.write_batched(lambda log: append_answer(log, receipt, identity, answer))
+
+    def check(self, dataset: str, spending: Any) -> None:
+        """Refuse a release that is not about the dataset, as `debit` would; prices nothing.
+
+        Raises:
+            InvalidInputError: for other beliefs than the dataset's, data of another length, and
+                bad arguments.
+            UnsupportedError: for a release without noise.
+        """
+
+        def check(state: DatasetState) -> None:
+            parse_request(spending, dataset, state.beliefs, state.length)
+
+        self._ask(dataset, check)
+
+    def preview(self, dataset: str, spending: Any, analyst: str | None = None) -> Quote:
+        """Return what a debit would cost and whether it would be granted, without making it."""
+        who = _optional_name(analyst, "analyst")
+        return self._ask(dataset, lambda state: quote_debit(state, spending, who))
+
+    def accountant(self, dataset: str, analyst: str | None = None) -> LedgerAccountant:
+        """Return an accountant whose every `spend` and `add` is a durable debit here."""
+        who = _optional_name(analyst, "analyst")
+        self._ask(dataset, lambda state: None)
+        return LedgerAccountant(self, dataset, who)
 
     def note(self, kind: str, text: str, dataset: str | None = None, who: str = "") -> None:
-        """Write down that somebody did something, among the entries and chained like them.
+        """Append a note that somebody did something, chained like every entry.
 
         A refused debit is noted by the ledger itself, the first hundred of an hour for each dataset
-        and analyst. Who merely reads leaves no trace; a service that reads for others notes it.
+        and analyst. Reading a ledger leaves no trace; a service that reads for others notes it.
 
         Args:
             kind: "refusal", "read", or "act" for anything else that was done.
@@ -309,48 +400,138 @@ class Ledger(ReadableLedger):
             who: by whom.
 
         Raises:
-            InvalidInputError: for another kind, and names that are none.
+            InvalidInputError: for another kind, and invalid names.
             StorageError: if it could not be stored.
         """
-        draft = noted(secrets.token_hex(16), kind, text, dataset, who)
-        self._store.write_together(lambda log: write_once(log, draft))
+        draft = note_draft(secrets.token_hex(16), kind, text, dataset, who)
+        self._store.write_batched(lambda log: append_once(log, draft))
 
-    def complete(self, receipt: Receipt, answer: str) -> None:
-        """Store the answer to a debit, once; `receipt.complete(answer)` is the same.
+    def notes(self, after: int = 0, limit: int | None = None) -> tuple[Note, ...]:
+        """Return a page of notes, oldest first: those of the entries `after` a number."""
+        start, most = _after(after), _limit(limit)
+        return self._store.read(
+            lambda log: tuple(read_note(entry) for entry in islice(log.notes(start), most))
+        )
+
+    def status(self, dataset: str) -> Status:
+        """Return budget, total, shares and state of a dataset."""
+        return self._ask(dataset, lambda state: state.status)
+
+    def datasets(self) -> tuple[Status, ...]:
+        """Return the status of every dataset, in the order of their creation."""
+        return self._store.read(
+            lambda log: tuple(self._states.latest(log, name).status for name in log.datasets())
+        )
+
+    def history(self, dataset: str, after: int = 0, limit: int | None = None) -> tuple[Debit, ...]:
+        """Return the granted debits of a dataset, oldest first.
+
+        For paging: at most `limit` debits whose number is above `after`, that of the last debit of
+        the page before. Cost: the debits returned.
+        """
+        name, start, most = parse_name(dataset, "dataset"), _after(after), _limit(limit)
+
+        def work(log: Log) -> tuple[Debit, ...]:
+            page = list(islice(_debit_entries(log, name, start), most))
+            if not page and next(log.steps(name), None) is None:
+                raise unknown_dataset(name, log.datasets())
+            answered = log.answered(name, page[0].seq, page[-1].seq) if page else set()
+            return tuple(read_debit(entry, released=entry.seq in answered) for entry in page)
+
+        return self._store.read(work)
+
+    def debits_with_answers(
+        self, dataset: str, after: int = 0, limit: int | None = None
+    ) -> tuple[tuple[Debit, str | None], ...]:
+        """Return a page of debits as `history` does, each with its answer, None without one."""
+        name, start, most = parse_name(dataset, "dataset"), _after(after), _limit(limit)
+
+        def work(log: Log) -> tuple[tuple[Debit, str | None], ...]:
+            page = islice(_debit_entries(log, name, start), most)
+            return tuple(_with_answer(log, entry) for entry in page)
+
+        return self._store.read(work)
+
+    def debit_with_answer(
+        self, dataset: str, key: str, analyst: str | None = None
+    ) -> tuple[Debit, str | None] | None:
+        """Return the debit made under an analyst's key and its answer; None without a debit."""
+        name, request_key = parse_name(dataset, "dataset"), parse_name(key, "key")
+        who = _optional_name(analyst, "analyst")
+
+        def work(log: Log) -> tuple[Debit, str | None] | None:
+            entry = log.with_key(name, request_key, who)
+            return None if entry is None else _with_answer(log, entry)
+
+        return self._store.read(work)
+
+    def answer(self, dataset: str, key: str, analyst: str | None = None) -> str | None:
+        """Return the answer stored under an analyst's key, byte for byte; None without one."""
+        name, request_key = parse_name(dataset, "dataset"), parse_name(key, "key")
+        who = _optional_name(analyst, "analyst")
+        return self._store.read(lambda log: answer_for_key(log, name, request_key, who))
+
+    def log(self, after: int = 0, limit: int | None = None) -> tuple[Entry, ...]:
+        """Return every entry as it is stored, or a page of them as `history` does."""
+        start, most = _after(after), _limit(limit)
+        return self._store.read(lambda log: tuple(islice(log.all_entries(start), most)))
+
+    def checkpoint(self) -> Checkpoint:
+        """Return where the log ends now; keep it elsewhere and give it to `verify` later."""
+        return self._store.read(
+            lambda log: Checkpoint(log.ledger_id, log.head.count, log.head.hash)
+        )
+
+    def verify(self, checkpoint: Checkpoint | None = None) -> Checkpoint:
+        """Verify everything: the chain of hashes, the database's own pages, then every debit again.
+
+        The entries are folded from the beginning, and their cost is compared with the bound that
+        was recorded with them. With a checkpoint, also that the log still begins with what the
+        checkpoint saw. Returns a new checkpoint. Cost: one SHA-256 per entry, and some dozen
+        pricings of every dataset. For entries since a checkpoint see `verify_since`.
 
         Raises:
-            InvalidInputError: for what is no receipt or no text, and if there is an answer already.
-            StorageError: if the debit is not in the ledger, or the answer could not be stored.
+            StorageError: at the first thing that is not as it was written, and for a dataset whose
+                debits cost more than its budget, by a bound that was corrected since.
+
+        Theorem: docs/theory/ledger.md
         """
-        instance(receipt, Receipt, "receipt")
-        instance(answer, str, "answer")
-        identity = secrets.token_hex(16)
-        self._store.write_together(lambda log: stored_answer(log, receipt, identity, answer))
+        return verified(self._store, as_checkpoint(checkpoint))
 
-    def preview(self, dataset: str, spending: Any, analyst: str | None = None) -> Quote:
-        """Say what a debit would cost and whether it would be granted, without making it."""
-        who = None if analyst is None else identifier(analyst, "analyst")
-        return self._ask(dataset, lambda state: previewed(state, spending, who))
+    def verify_since(self, checkpoint: Checkpoint) -> Checkpoint:
+        """Verify the entries since a checkpoint that was verified; return a new checkpoint.
 
-    def accountant(self, dataset: str, analyst: str | None = None) -> LedgerAccountant:
-        """Return an accountant whose every `spend` and `add` is a durable debit here."""
-        who = None if analyst is None else identifier(analyst, "analyst")
-        self._ask(dataset, lambda state: None)
-        return LedgerAccountant(self, dataset, who)
+        Checks the chain of hashes from there on, that each new entry may follow those before, and
+        that every dataset touched is within its budget and its caps. Earlier entries are bound by
+        the checkpoint's hash, and read only as far as there is no snapshot. Cost: the new entries,
+        and those of the datasets touched since their snapshots.
+
+        Raises:
+            StorageError: at the first thing that is not as it was written.
+        """
+        since = as_checkpoint(checkpoint)
+        if since is None:
+            raise InvalidInputError("verify_since needs a checkpoint; without one call verify().")
+        return self._store.read(lambda log: verified_since(log, self._states, since))
+
+    def backup(self, path: str | Path) -> Checkpoint:
+        """Write the whole log to a file, for `Ledger.restore`; return where it ends."""
+        target = files.as_path(path)
+        return self._store.read(lambda log: backups.write_backup(log, target))
 
     def last_backup(self, path: str | Path) -> Checkpoint:
-        """Retire every dataset, and write the whole log to a file; returns where it ends.
+        """Retire every dataset, and write the whole log to a file; return where it ends.
 
-        So a ledger goes to another place: nothing is granted here any more, and `restore` opens
-        there what was open here. If it fails in between, do it again. Restore the file once only: a
-        second copy would be a second budget.
+        This moves a ledger: nothing more is granted here, and `restore` opens there what was open
+        here. If it fails in between, do it again. Restore the file once only: a second copy would
+        be a second budget.
 
         Raises:
-            InvalidInputError: if there was a last backup, and something was begun since.
+            InvalidInputError: if there was a last backup, and a dataset was created since.
             StorageError: if the ledger or the file cannot be written.
         """
         target = files.as_path(path)
-        self._store.write_together(lambda log: backups.close_all(log, self._states))
+        self._store.write_batched(lambda log: backups.close_all(log, self._states))
         return self._store.read(lambda log: backups.write_backup(log, target, last=True))
 
     @classmethod
@@ -361,46 +542,91 @@ class Ledger(ReadableLedger):
         checkpoint: Checkpoint | None = None,
         lost: Mapping[str, Iterable[Any]] | None = None,
     ) -> Ledger:
-        """Begin a ledger from a backup, after the ledger itself was lost.
+        """Restore a ledger from a backup, after the ledger itself was lost.
 
-        Debits that followed the backup are not in it, and nothing in it tells whether there were
-        any. So every dataset comes back retired: its history and stored answers can be read, but
-        nothing more is granted. Only its owner can say what is lost. After a `last_backup` nothing
-        followed, and every dataset that it retired is open again; restore such a file once only.
+        A backup cannot show whether debits followed it. So every dataset comes back retired: its
+        history and stored answers can be read, but nothing more is granted, unless its owner says
+        what may be lost. After a `last_backup` nothing followed, and every dataset that it retired
+        is open again; restore such a file once only.
 
         Args:
             path: of the backup.
             url: where there is no ledger yet.
-            checkpoint: the newest one known, which tells whether the backup lacks entries.
+            checkpoint: the newest one known, which shows whether the backup lacks entries.
             lost: by dataset, the spendings or releases that may have followed the backup; they
-                are debited, and the dataset stays open. An empty list says that there were none
-                of it, and is refused if the checkpoint saw more entries than the backup has.
+                are debited, and the dataset stays open. An empty list states that there were none,
+                and is refused if the checkpoint saw more entries than the backup has.
 
         Raises:
-            BudgetExceeded: if what was lost does not fit; then nothing was restored.
+            BudgetExceeded: if the lost releases do not fit; then nothing was restored.
             InvalidInputError: if the file is no backup, or there is a ledger at the URL, or a
                 dataset that is named in `lost` is not in the backup.
             StorageError: if the backup is damaged, not of the checkpoint's ledger, or lacks
-                entries while nothing is said to be lost of a dataset.
+                entries while a dataset is stated to have lost none.
         """
-        found = backups.read_lost(lost)
-        backup = backups.read_backup(files.as_path(path), read_checkpoint(checkpoint), found)
+        lost_releases = backups.parse_lost(lost)
+        backup = backups.read_backup(files.as_path(path), as_checkpoint(checkpoint), lost_releases)
         ledger = cls.open(url)
-        ledger._store.begin(lambda log: backup.insert(log, ledger._states, found), backup.ledger_id)
+        ledger._store.begin(
+            lambda log: backup.insert(log, ledger._states, lost_releases), backup.ledger_id
+        )
         return ledger
+
+    def ask(self, dataset: str, question: Callable[[AnyAccountant], Result]) -> Result:
+        """Call `question` with the dataset's accountant of all debits committed so far."""
+        if not callable(question):
+            raise InvalidInputError(f"A question is a function, not {shortened(question)}.")
+
+        def with_accountant(state: DatasetState) -> Result:
+            def read_history(log: Log) -> tuple[Spending, ...]:
+                return tuple(
+                    Spending.from_body(entry.content["spending"])
+                    for entry in _debit_entries(log, state.name)
+                    if entry.seq <= state.head.count
+                )
+
+            return question(state.accountant(lambda: self._store.read(read_history)))
+
+        return self._ask(dataset, with_accountant)
+
+    def _ask(self, dataset: str, question: Callable[[DatasetState], Result]) -> Result:
+        name = parse_name(dataset, "dataset")
+        return self._store.read(lambda log: question(self._states.latest(log, name)))
 
     def _change(
         self, dataset: str, kind: str, body: Callable[[DatasetState], dict[str, Any]]
     ) -> Status:
-        """Append an entry, if its `body` is not refused; once, though tried often."""
-        name, identity = identifier(dataset, "dataset"), secrets.token_hex(16)
+        """Append an entry unless `body` refuses; once, although the transaction may be retried."""
+        name, identity = parse_name(dataset, "dataset"), secrets.token_hex(16)
 
         def work(log: Log) -> None:
             if log.with_id(identity) is None:
-                state = self._states.found(log, name)
+                state = self._states.latest(log, name)
                 if kind != "retire":
                     state.refuse_closed()
-                append_step(log, self._states, state, kind, body(state), identity)
+                append_change(log, self._states, state, kind, body(state), identity)
 
-        self._store.write_together(work)
+        self._store.write_batched(work)
         return self.status(name)
+
+
+def _debit_entries(log: Log, dataset: str, after: int = 0) -> Iterable[Entry]:
+    return (entry for entry in log.steps(dataset, after) if entry.kind == "debit")
+
+
+def _with_answer(log: Log, debit: Entry) -> tuple[Debit, str | None]:
+    answer = log.answer_to(debit.seq)
+    stored = None if answer is None else str(answer.content["answer"])
+    return read_debit(debit, released=stored is not None), stored
+
+
+def _optional_name(value: str | None, name: str) -> str | None:
+    return None if value is None else parse_name(value, name)
+
+
+def _after(number: int) -> int:
+    return min(integer(number, "after", 0), _LARGEST_NUMBER)
+
+
+def _limit(limit: int | None) -> int | None:
+    return None if limit is None else min(integer(limit, "limit", 1), sys.maxsize)

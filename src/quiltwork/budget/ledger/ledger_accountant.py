@@ -1,7 +1,7 @@
-"""An accountant whose releases are debits in a ledger.
+"""`LedgerAccountant`: an accountant whose releases are durable debits in a ledger.
 
-It answers every question an `Accountant` answers, about everything committed to the ledger at that
-moment by anyone, and records only by durable debits.
+It has the methods of `Accountant`, each evaluated on everything committed to the ledger at that
+moment, by any process.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from quiltwork.budget import Accountant, Spending
 from quiltwork.budget.accounting.gaussian_accountant import GaussianAccountant
-from quiltwork.budget.accounting.series_accountant import stated_spending
-from quiltwork.budget.ledger.amounts import amount
+from quiltwork.budget.accounting.series_accountant import spending_of_level
 from quiltwork.budget.ledger.claims import AnyAccountant
+from quiltwork.budget.ledger.requests import parse_amount
 from quiltwork.exact import Number
 
 if TYPE_CHECKING:
     from quiltwork.budget.accounting.gaussian_accountant import SquaresUsed
     from quiltwork.budget.accounting.theorems import Explanation
-    from quiltwork.budget.ledger.records import Receipt, Status
+    from quiltwork.budget.ledger.ledger_records import Receipt, Status
 
 Result = TypeVar("Result")
 
-_QUESTIONS = frozenset(
+_DELEGATED = frozenset(
     {
         "after",
         "beliefs",
@@ -53,39 +53,50 @@ _QUESTIONS = frozenset(
 )
 
 
-class AskedLedger(Protocol):
-    """What an accountant asks of the ledger that it speaks for."""
+class DebitedLedger(Protocol):
+    """The methods of a `Ledger` that an accountant uses."""
 
     def ask(self, dataset: str, question: Callable[[Any], Result]) -> Result:
-        """Ask the accountant of a dataset."""
+        """Call a function with the dataset's accountant."""
 
     def debit(
         self, dataset: str, spending: Any, key: str | None = None, analyst: str | None = None
     ) -> Receipt:
-        """Debit, durably."""
+        """Debit a release, durably."""
 
     def debit_all(
         self, dataset: str, spendings: Iterable[Any], analyst: str | None = None
     ) -> tuple[Receipt, ...]:
-        """Debit several together."""
+        """Debit several releases together, or none."""
 
     def extend(self, dataset: str, length: int) -> Status:
         """Let a dataset grow."""
 
     def status(self, dataset: str) -> Status:
-        """What the dataset is."""
+        """Return a summary of the dataset."""
 
 
 class LedgerAccountant:
-    """The account of one dataset in a ledger, shared by all who use the ledger.
+    """The account of one dataset in a ledger, shared by all users of the ledger.
 
-    What it says about costs and limits is for all analysts together; `analyst` is for whom it
-    debits. Questions that are not written out here, such as `largest_next`, `how_many_more`,
-    `profile` or `plot`, are those of `Accountant`.
+    Costs and limits are those of all analysts together; `analyst` is for whom it debits. Methods
+    that are not written out here, such as `largest_next`, `how_many_more`, `profile` or `plot`, are
+    those of `Accountant`.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> import quiltwork as qw
+    >>> folder = TemporaryDirectory()
+    >>> ledger = qw.Ledger.open(f"sqlite:///{folder.name}/budget.db")
+    >>> _ = ledger.create("coins", qw.MarkovChain([[0.5, 0.5], [0.5, 0.5]]), 100, budget=1)
+    >>> account = ledger.accountant("coins")
+    >>> _ = account.spend(dp_epsilon=0.1, start=1, stop=10)
+    >>> account.epsilon(), account.remaining, account.how_many_more(account.spendings[0])
+    (0.1, 0.9, 9)
+    >>> ledger.close(); folder.cleanup()
     """
 
-    def __init__(self, ledger: AskedLedger, dataset: str, analyst: str | None = None) -> None:
-        """Speak for one dataset; `Ledger.accountant` makes it."""
+    def __init__(self, ledger: DebitedLedger, dataset: str, analyst: str | None = None) -> None:
+        """Account for one dataset; `Ledger.accountant` makes it."""
         self.ledger = ledger
         self.dataset = dataset
         self.analyst = analyst
@@ -102,21 +113,24 @@ class LedgerAccountant:
     ) -> Spending:
         """Debit a release that is dp_epsilon-DP for substituting one time point of a window.
 
-        In a ledger with δ also Gaussian noise by its ρ, or by its μ as `gdp`.
+        A dataset with δ also takes Gaussian noise by its ρ, or by its μ as `gdp`.
 
         Raises:
             BudgetExceeded: if it does not fit; then nothing was recorded.
             InvalidInputError: for a bad level or window.
-            UnsupportedError: if no theorem combines it with what was released before.
+            UnsupportedError: if no theorem combines it with the releases before.
             StorageError: if it could not be stored.
         """
         last = self.length if stop is None else stop
-        stated = {"dp_epsilon": dp_epsilon, "rho": rho, "gdp": gdp}
-        levels = {name: None if one is None else amount(one, name) for name, one in stated.items()}
-        return self.add(stated_spending(start, last, label, **levels))
+        levels = {"dp_epsilon": dp_epsilon, "rho": rho, "gdp": gdp}
+        exact = {
+            name: None if level is None else parse_amount(level, name)
+            for name, level in levels.items()
+        }
+        return self.add(spending_of_level(start, last, label, **exact))
 
     def add(self, release: Any) -> Spending:
-        """Debit a release made by `qw.release`, or a spending; return what was recorded."""
+        """Debit a release made by `qw.release`, or a spending; return the recorded spending."""
         return self.ledger.debit(self.dataset, release, analyst=self.analyst).spending
 
     def add_all(self, releases: Iterable[Any]) -> None:
@@ -147,21 +161,21 @@ class LedgerAccountant:
         return self.ledger.status(self.dataset).remaining
 
     def explain(self) -> Explanation | SquaresUsed:
-        """Return every applicable bound with its theorem and its scope, or what caps allow."""
+        """Return every applicable bound with its theorem and scope; for (ε, δ) the caps."""
         return self._ask(lambda accountant: accountant.explain())
 
     def _ask(self, question: Callable[[AnyAccountant], Result]) -> Result:
         return self.ledger.ask(self.dataset, question)
 
     def __getattr__(self, name: str) -> Any:
-        """Ask the accountant anything else it can answer, about the state at that moment."""
-        if name not in _QUESTIONS:
+        """Delegate to an accountant of the debits committed so far."""
+        if name not in _DELEGATED:
             raise AttributeError(f"The accountant of a ledger has no {name!r}.")
-        kinds = [kind for kind in (Accountant, GaussianAccountant) if hasattr(kind, name)]
-        if not callable(getattr(kinds[0], name)):
+        kind = Accountant if hasattr(Accountant, name) else GaussianAccountant
+        if not callable(getattr(kind, name)):
             return self._ask(lambda accountant: getattr(accountant, name))
 
-        def question(*arguments: Any, **named: Any) -> Any:
+        def method(*arguments: Any, **named: Any) -> Any:
             return self._ask(lambda accountant: getattr(accountant, name)(*arguments, **named))
 
-        return question
+        return method

@@ -1,14 +1,12 @@
 """`Log`: the entries of a ledger within one transaction, the same statements for both databases.
 
-Entries are appended after the last one and read by number, identity, key or dataset. Whatever is
-read is checked against its hash and the entry before it. Cost of each call: what it returns.
+Entries are appended after the last one and read by number, identity, key or dataset. Every entry
+read is checked against its hash and the entry before it. Cost of each call: the rows it returns.
 """
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Iterator
-from datetime import UTC, datetime
 from typing import Any
 
 from quiltwork.budget.ledger.databases import Connection, Database, Statement
@@ -21,7 +19,7 @@ from quiltwork.budget.ledger.entries import (
     origin,
     scoped_key,
 )
-from quiltwork.budget.ledger.schema import IS_CREATE, IS_NOTE, IS_STEP, VERSION
+from quiltwork.budget.ledger.schema import CHANGES_STATE, IS_CREATE, IS_NOTE, check_version
 from quiltwork.errors import StorageError
 
 _ENTRY = "SELECT seq, id, dataset, kind, body, hash FROM quiltwork_entries"
@@ -35,7 +33,7 @@ _ENDS = (
 )
 _ANSWERED = (
     "SELECT a.debit FROM quiltwork_entries e JOIN quiltwork_entries a ON a.debit = e.seq "  # noqa: S608
-    f"WHERE e.dataset = ? AND e.{IS_STEP} AND e.seq BETWEEN ? AND ?"
+    f"WHERE e.dataset = ? AND e.{CHANGES_STATE} AND e.seq BETWEEN ? AND ?"
 )
 _PAGE = 1000
 
@@ -52,26 +50,26 @@ class Log:
         again: bool = False,
         seen: Head | None = None,
     ) -> None:
-        """Begin a transaction of `connection`: to read, or alone to write, after a `wait`.
+        """Begin a transaction of `connection`: to read, or with a `wait` for the lock to write.
 
-        It is tried `again` after a connection was lost: then its entries may be there already.
+        After a lost connection it is tried `again`; then its entries may have been committed.
 
         Raises:
-            StorageError: if the log does not go on from the end that was `seen` before.
+            StorageError: if the log no longer contains the end that was `seen` before.
         """
         self._again = again
         self._database = database
         self._connection = connection
         self.writes = wait is not None
         count = 0 if seen is None else seen.count
-        question: Statement = (database.sql(_ENDS), (count,))
-        ledger, ends = database.begin_with(connection, question, wait=wait)
-        check_version(ledger[0][0] if ledger else None)
-        self.ledger_id = str(ledger[0][1])
+        statement: Statement = (database.sql(_ENDS), (count,))
+        ledger_rows, ends = database.begin_with(connection, statement, wait=wait)
+        check_version(ledger_rows[0][0] if ledger_rows else None)
+        self.ledger_id = str(ledger_rows[0][1])
         start = Head(0, origin(self.ledger_id))
         self.head = Head(*ends[-1]) if ends else start
-        then = Head(*ends[0]) if ends else start
-        if seen is not None and seen != (then if count else start):
+        entry_seen = Head(*ends[0]) if ends else start
+        if seen is not None and seen != (entry_seen if count else start):
             raise StorageError(
                 f"The ledger {database.url!r} was replaced or cut while it was in use: its "
                 f"entry {seen.count} is not the one seen before. Nothing was granted; find "
@@ -79,11 +77,11 @@ class Log:
             )
 
     def commit(self) -> None:
-        """End the transaction: what was written is on the disk, and others may write."""
+        """Commit the transaction, durably, and release the write lock."""
         self._connection.execute("COMMIT")
 
     def append(self, draft: Draft, key: str | None = None, debit: int | None = None) -> Entry:
-        """Add an entry after the last one."""
+        """Append an entry after the last one."""
         entry = appended(self.head, draft)
         self.execute(
             "INSERT INTO quiltwork_entries (seq, id, dataset, kind, key, debit, body, hash) "
@@ -94,7 +92,7 @@ class Log:
         return entry
 
     def append_all(self, drafts: list[tuple[Draft, str | None]]) -> list[Entry]:
-        """Add entries with their keys, in few messages to the database."""
+        """Append entries with their keys, in few messages to the database."""
         entries, head = [], self.head
         for draft, _ in drafts:
             entries.append(appended(head, draft))
@@ -116,7 +114,7 @@ class Log:
         return self._one(f"{_LINKED} WHERE e.seq = ?", seq)
 
     def hash_at(self, seq: int) -> str | None:
-        """Return the hash of entry number `seq`, None if there is none."""
+        """Return the hash of entry number `seq`; None if there is no such entry."""
         if seq == 0:
             return origin(self.ledger_id)
         if seq > self.head.count:
@@ -125,41 +123,41 @@ class Log:
         return str(rows[0][0]) if rows else None
 
     def with_id(self, identity: str) -> Entry | None:
-        """Return the entry with this identity, which an earlier attempt may have written."""
+        """Return the entry that an earlier attempt of this transaction wrote; None otherwise."""
         return self._one(f"{_LINKED} WHERE e.id = ?", identity) if self._again else None
 
     def with_key(self, dataset: str, key: str, analyst: str | None) -> Entry | None:
-        """Return the debit made under this key of an analyst."""
+        """Return the debit made under this analyst's key."""
         return next(iter(self.all_with_key(dataset, key, analyst)), None)
 
     def all_with_key(self, dataset: str, key: str, analyst: str | None) -> list[Entry]:
-        """Return the debits under a key of an analyst: one at most, unless somebody put one in."""
-        found = self._entries(
+        """Return the debits under an analyst's key: at most one, unless the index was bypassed."""
+        entries = self._entries(
             f"{_LINKED} WHERE e.dataset = ? AND e.key = ? ORDER BY e.seq",
             *(dataset, scoped_key(key, analyst)),
         )
-        return [entry for entry in found if entry.content.get("analyst") == analyst]
+        return [entry for entry in entries if entry.content.get("analyst") == analyst]
 
     def answer_to(self, debit: int) -> Entry | None:
         """Return the answer stored for a debit."""
         return self._one(f"{_LINKED} WHERE e.debit = ?", debit)
 
     def steps(self, dataset: str, after: int = 0) -> Iterator[Entry]:
-        """Yield a dataset's entries without answers and notes, oldest first, a page at a time."""
+        """Yield a dataset's entries except answers and notes, oldest first, a page at a time."""
         statement = (
-            f"{_LINKED} WHERE e.dataset = ? AND e.{IS_STEP} AND e.seq > ? "
+            f"{_LINKED} WHERE e.dataset = ? AND e.{CHANGES_STATE} AND e.seq > ? "
             f"ORDER BY e.seq LIMIT {_PAGE}"
         )
-        last, found = after, self._entries(statement, dataset, after)
-        while found:
-            yield from found
-            last = found[-1].seq
-            found = self._entries(statement, dataset, last) if len(found) == _PAGE else []
+        page = self._entries(statement, dataset, after)
+        while page:
+            yield from page
+            full = len(page) == _PAGE
+            page = self._entries(statement, dataset, page[-1].seq) if full else []
 
     def last_kind(self, dataset: str, until: int) -> str | None:
-        """Return what last began, used, closed or opened a dataset by number `until`."""
+        """Return the kind of the last create, debit, retire or reopen entry until `until`."""
         rows = self.execute(
-            f"SELECT kind FROM quiltwork_entries WHERE dataset = ? AND {IS_STEP} "  # noqa: S608
+            f"SELECT kind FROM quiltwork_entries WHERE dataset = ? AND {CHANGES_STATE} "  # noqa: S608
             "AND kind IN ('create', 'debit', 'retire', 'reopen') AND seq <= ? "
             "ORDER BY seq DESC LIMIT 1",
             *(dataset, until),
@@ -167,7 +165,7 @@ class Log:
         return str(rows[0][0]) if rows else None
 
     def answered(self, dataset: str, first: int, last: int) -> set[int]:
-        """Return the numbers of a dataset's debits from `first` to `last` that have their answer.
+        """Return the numbers of a dataset's debits in first..last that have an answer.
 
         Cost: those debits.
         """
@@ -180,7 +178,7 @@ class Log:
         return [str(name) for (name,) in self.execute(created)]
 
     def notes(self, after: int = 0) -> Iterator[Entry]:
-        """Yield refusals and reads, oldest first, a page at a time."""
+        """Yield notes, oldest first, a page at a time."""
         last = after
         while page := self._entries(
             f"{_LINKED} WHERE e.{IS_NOTE} AND e.seq > ? ORDER BY e.seq LIMIT {_PAGE}", last
@@ -196,7 +194,7 @@ class Log:
             last = page[-1][0]
 
     def marks(self, after: int = 0) -> Iterator[tuple[int, str | None, int | None]]:
-        """Yield (number, key column, debit column) of every entry that has one."""
+        """Yield number, `key` column and `debit` column of every entry that has either."""
         rows = self.execute(
             "SELECT seq, key, debit FROM quiltwork_entries "
             "WHERE (key IS NOT NULL OR debit IS NOT NULL) AND seq > ?",
@@ -212,7 +210,7 @@ class Log:
         return (str(rows[0][0]), str(rows[0][1])) if rows else None
 
     def put_snapshot(self, dataset: str, body: str, digest: str) -> None:
-        """Write a snapshot in the place of the one before."""
+        """Replace a dataset's snapshot."""
         self.execute(
             "INSERT INTO quiltwork_snapshots (dataset, body, digest) VALUES (?, ?, ?) "
             "ON CONFLICT (dataset) DO UPDATE SET body = excluded.body, digest = excluded.digest",
@@ -220,77 +218,22 @@ class Log:
         )
 
     def check_pages(self) -> None:
-        """Let the database check itself."""
+        """Run the database's own integrity check."""
         self._database.check_pages(self._connection)
 
     def execute(self, statement: str, *parameters: object) -> list[Any]:
-        """Run a statement, perhaps on other tables of the database; return the rows of a SELECT."""
-        found = self._connection.execute(self._database.sql(statement), parameters)
-        return list(found.fetchall()) if statement.startswith("SELECT") else []
+        """Run a statement, also on other tables of the database; return the rows of a SELECT."""
+        cursor = self._connection.execute(self._database.sql(statement), parameters)
+        return list(cursor.fetchall()) if statement.startswith("SELECT") else []
 
     def _one(self, statement: str, *parameters: object) -> Entry | None:
         return next(iter(self._entries(statement, *parameters)), None)
 
     def _entries(self, statement: str, *parameters: object) -> list[Entry]:
-        """Return entries, each checked against its hash and the one before it."""
+        """Return entries, each checked against its own hash and the hash before it."""
         rows = self.execute(statement, *parameters)
         return [self._checked(Entry(*fields), previous) for *fields, previous in rows]
 
     def _checked(self, entry: Entry, previous: str | None) -> Entry:
         before = origin(self.ledger_id) if entry.seq == 1 else previous
         return next(follow(Head(entry.seq - 1, before or ""), [entry]))
-
-
-def check_version(found: int | None) -> None:
-    """Refuse tables that this release cannot use.
-
-    Raises:
-        StorageError: if there are none, or they are of another version.
-    """
-    if found is None:
-        raise StorageError("The ledger has lost the row that identifies it. Restore a backup.")
-    if found > VERSION:
-        raise StorageError(
-            f"The ledger has schema version {found}, written by a newer quiltwork; this release "
-            f"knows {VERSION}. Upgrade quiltwork."
-        )
-    if found < VERSION:
-        raise StorageError(
-            f"The ledger has schema version {found}, of a checkout from before the first release, "
-            f"which begins with {VERSION} and reads no other. Finish with that checkout, and begin "
-            "a new ledger for new data."
-        )
-
-
-def make_tables(database: Database, connection: Connection, ledger_id: str | None = None) -> None:
-    """Create the tables, if nobody has, in the open transaction."""
-    database.lock_schema(connection)
-    if has_tables(database, connection):
-        return
-    database.check_fit(connection)
-    for statement in database.tables:
-        connection.execute(statement)
-    connection.execute(
-        database.sql(
-            "INSERT INTO quiltwork_ledger (one, version, id, created) VALUES (1, ?, ?, ?)"
-        ),
-        (VERSION, ledger_id or secrets.token_hex(16), now()),
-    )
-
-
-def has_tables(database: Database, connection: Connection) -> bool:
-    """Whether there are tables.
-
-    Raises:
-        StorageError: if they are of another version.
-    """
-    if not database.has_ledger(connection):
-        return False
-    rows = database.rows(connection, "SELECT version FROM quiltwork_ledger")
-    check_version(int(rows[0][0]) if rows else None)
-    return True
-
-
-def now() -> str:
-    """Return the time for an entry, in UTC to the second."""
-    return datetime.now(UTC).isoformat(timespec="seconds")

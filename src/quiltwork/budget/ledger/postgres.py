@@ -1,10 +1,10 @@
-"""A ledger in PostgreSQL, right under its default isolation.
+"""A ledger in PostgreSQL, correct under its default isolation level.
 
 Every write first locks the ledger's one row (`SELECT … FOR UPDATE`). Under READ COMMITTED each
 later statement of the transaction sees everything committed before it, hence every debit granted
 before the lock was obtained. A connection that breaks during COMMIT leaves the outcome unknown;
-the caller asks again with the same entry identity, behind the same lock (`store.py`). A commit is
-seen by others only when it is on the server's disk, whatever the server's default is.
+the transaction is retried with the same entry identity, behind the same lock (`store.py`). A commit
+becomes visible only when it is on the server's disk, whatever the server's default is.
 """
 
 from __future__ import annotations
@@ -30,8 +30,7 @@ if TYPE_CHECKING:
 
 _SCHEMA_LOCK = 0x5157_4C44  # any constant that other programs are unlikely to take
 _CONNECT_SECONDS = 10
-_MOST_TOGETHER = 1000
-"""Statements in one message."""
+_STATEMENTS_PER_MESSAGE = 1000
 _BEGIN_TO_READ = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
 
 
@@ -44,7 +43,7 @@ class PostgresDatabase(Database):
         """Remember the URL; nothing is opened.
 
         Raises:
-            InvalidInputError: if PostgreSQL's programs would not read it, or not as it was meant.
+            InvalidInputError: if libpq would refuse it, or parse it in an unintended way.
             UnsupportedError: if psycopg is not installed.
         """
         self._check(url)
@@ -53,18 +52,16 @@ class PostgresDatabase(Database):
         self.errors: tuple[type[BaseException], ...] = (self._psycopg.Error,)
 
     def _check(self, url: str) -> None:
-        """Refuse, without quoting it, a URL that a server's message might quote in parts."""
-        read = None
-        with suppress(
-            self._psycopg.Error
-        ):  # which quotes the URL, and so must be no error's context
-            read = self._psycopg.conninfo.conninfo_to_dict(url)
-        if read is None:
+        """Refuse a malformed URL, without quoting it: a server's message might show a password."""
+        options = None
+        with suppress(self._psycopg.Error):  # it quotes the URL, so it must be no error's context
+            options = self._psycopg.conninfo.conninfo_to_dict(url)
+        if options is None:
             raise InvalidInputError(
                 "The ledger's URL cannot be read as PostgreSQL reads it: look for a '%' that is no "
                 "code such as %25, an open bracket, or an option that there is not."
             )
-        ports = str(read.get("port", "")).replace(",", "")
+        ports = str(options.get("port", "")).replace(",", "")
         if (
             url.count("@") > 1
             or "@" in url.partition("://")[2].partition("/")[2]
@@ -78,9 +75,9 @@ class PostgresDatabase(Database):
 
     @property
     def _secret_options(self) -> set[str]:
-        """The names of the options that libpq itself would not show: passwords and keys."""
-        known = self._psycopg.pq.Conninfo.get_defaults()
-        return {option.keyword.decode() for option in known if option.dispchar}
+        """The names of the options that libpq itself does not show: passwords and keys."""
+        options = self._psycopg.pq.Conninfo.get_defaults()
+        return {option.keyword.decode() for option in options if option.dispchar}
 
     @cached_property
     def _psycopg(self) -> Any:
@@ -94,10 +91,10 @@ class PostgresDatabase(Database):
         return psycopg
 
     def connect(self) -> Connection:
-        """Open a connection; statements outside a transaction commit by themselves.
+        """Open a connection in autocommit mode.
 
-        No statement is prepared and nothing is set for the session, so that poolers which hand
-        every transaction to another session do no harm.
+        It prepares no statement and sets nothing for the session, so a pooler may give every
+        transaction another session.
         """
         connection: psycopg.Connection[Any] = self._psycopg.connect(
             self._full_url,
@@ -116,121 +113,123 @@ class PostgresDatabase(Database):
         return cast(Connection, connection)
 
     def has_ledger(self, connection: Connection) -> bool:
-        """Whether the tables are there.
+        """Whether the tables exist.
 
-        Asks the catalogue itself: `to_regclass` may answer from a cache that does not yet know
-        what another session has just created.
+        Queries the catalogue itself: `to_regclass` may use a cache that lacks a table which another
+        session has just created.
         """
-        found = connection.execute(
+        cursor = connection.execute(
             "SELECT oid FROM pg_catalog.pg_class WHERE relname = 'quiltwork_ledger' "
             "AND relkind = 'r' AND pg_catalog.pg_table_is_visible(oid)"
         )
-        return bool(found.fetchall())
+        return bool(cursor.fetchall())
 
     def begin(self, connection: Connection, *, wait: float | None) -> None:
-        """Begin; a read sees one state throughout."""
-        connection.execute(_beginning(wait))
+        """Begin a read transaction on one snapshot, or with a `wait` a write transaction."""
+        connection.execute(_begin_statements(wait))
 
     def begin_with(
-        self, connection: Connection, question: Statement, *, wait: float | None
+        self, connection: Connection, statement: Statement, *, wait: float | None
     ) -> tuple[list[Any], list[Any]]:
-        """Begin, lock the ledger's row if to write, and ask something.
+        """Begin, lock the ledger's row for writing, and run a SELECT statement.
 
-        Each later statement sees what was committed by then. All in one message: each takes as
-        long as the server is far away.
+        Each later statement sees what was committed before it. All of it is sent as one message,
+        since every message costs a round trip to the server.
         """
-        asked = self._psycopg.ClientCursor(connection).mogrify(*question)
+        select = self._psycopg.ClientCursor(connection).mogrify(*statement)
         row = LEDGER_ROW if wait is None else f"{LEDGER_ROW} FOR UPDATE"
-        found = connection.execute("; ".join([_beginning(wait), row, asked]))
+        cursor = connection.execute("; ".join([_begin_statements(wait), row, select]))
         rows: list[list[Any]] = []
-        while found.nextset():
-            rows.append(list(found.fetchall()) if found.description else [])
+        while cursor.nextset():
+            rows.append(list(cursor.fetchall()) if cursor.description else [])
         return rows[-2], rows[-1]
 
     def run(self, connection: Connection, statements: Sequence[Statement]) -> None:
-        """Run statements that return nothing, in one message or a few."""
-        writing = self._psycopg.ClientCursor(connection)
-        for begin in range(0, len(statements), _MOST_TOGETHER):
-            some = statements[begin : begin + _MOST_TOGETHER]
-            connection.execute("; ".join(writing.mogrify(*one) for one in some))
+        """Run statements that return nothing, in as few messages as possible."""
+        cursor = self._psycopg.ClientCursor(connection)
+        for first in range(0, len(statements), _STATEMENTS_PER_MESSAGE):
+            batch = statements[first : first + _STATEMENTS_PER_MESSAGE]
+            connection.execute("; ".join(cursor.mogrify(*statement) for statement in batch))
 
     def lock_schema(self, connection: Connection) -> None:
         """Keep other processes from creating the tables at the same time."""
         connection.execute(f"SELECT pg_advisory_xact_lock({_SCHEMA_LOCK})")
 
-    def check_fit(self, connection: Connection) -> None:
-        """Refuse a database in another encoding, which lacks characters or mixes them up.
+    def check_encoding(self, connection: Connection) -> None:
+        """Refuse a database in another encoding than UTF-8, which cannot store every name.
 
         Raises:
             StorageError: if it is not in UTF-8.
         """
-        found = connection.execute("SHOW server_encoding").fetchall()[0][0]
-        if found != "UTF8":
+        encoding = connection.execute("SHOW server_encoding").fetchall()[0][0]
+        if encoding != "UTF8":
             raise StorageError(
-                f"The database {self.url!r} is encoded in {found}, and names may have any "
+                f"The database {self.url!r} is encoded in {encoding}, and names may have any "
                 "character; create it with ENCODING 'UTF8' TEMPLATE template0."
             )
 
     def sql(self, statement: str) -> str:
-        """Write parameters as psycopg wants them."""
+        """Return a statement with psycopg's placeholders."""
         return statement.replace("?", "%s")
 
     def is_lost(self, error: BaseException) -> bool:
-        """Whether the server hung up or is shutting down."""
+        """Whether the server closed the connection or is shutting down."""
         state = str(getattr(error, "sqlstate", None) or "")
         no_state = isinstance(error, self._psycopg.OperationalError) and not state
         return no_state or state.startswith(("08", "57P"))
 
-    def sentence(self, error: BaseException) -> StorageError:
-        """Say what PostgreSQL reports."""
+    def readable(self, error: BaseException) -> StorageError:
+        """Return the error to raise for PostgreSQL's error."""
         state = str(getattr(error, "sqlstate", None) or "")
-        first = " ".join(str(error).split())
+        message = " ".join(str(error).split())
         if self.is_lost(error):
-            known = (
-                f"cannot be reached ({first}). Nothing was released; a debit that its history "
+            problem = (
+                f"cannot be reached ({message}). Nothing was released; a debit that its history "
                 "shows stays spent. Check the URL and the server"
             )
         elif state == "55P03":
-            known = (
+            problem = (
                 f"was locked by another process for {self.timeout:g} seconds. Nothing was "
                 "granted; ask again"
             )
         elif state == "25006":
-            known = "cannot be written: the server or the session is read-only"
+            problem = "cannot be written: the server or the session is read-only"
         elif state == "42501":
-            known = f"cannot be used by this user ({first}). Grant SELECT, INSERT, UPDATE, DELETE"
+            problem = (
+                f"cannot be used by this user ({message}). Grant SELECT, INSERT, UPDATE, DELETE"
+            )
         elif state == "53100":
-            known = "is on a full disk. Nothing was granted; make room and ask again"
+            problem = "is on a full disk. Nothing was granted; make room and ask again"
         else:
-            known = f"failed ({first}). Nothing was granted"
-        return StorageError(f"The ledger {self.url!r} {known}.")
+            problem = f"failed ({message}). Nothing was granted"
+        return StorageError(f"The ledger {self.url!r} {problem}.")
 
 
-def _beginning(wait: float | None) -> str:
-    """What begins a transaction to read, or one that waits so many seconds for a lock."""
+def _begin_statements(wait: float | None) -> str:
+    """Return the statements that begin a transaction: to read, or with a lock timeout to write."""
     if wait is None:
         return _BEGIN_TO_READ
     return (
         "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; "
         f"SET LOCAL lock_timeout = {max(1, int(1000 * wait))}; "
         "SELECT set_config('synchronous_commit', 'on', true) "
-        "WHERE current_setting('synchronous_commit') = 'off'"  # a weaker default of the server
+        "WHERE current_setting('synchronous_commit') = 'off'"  # a server's default may be weaker
     )
 
 
 def _without_secrets(url: str, secret_options: set[str]) -> str:
-    """Return the URL as it may be shown, pickled and written.
+    """Return the URL without its password, as it may be shown, pickled and written.
 
     >>> _without_secrets("postgresql://ana:one@db/x?password=two&sslmode=require", {"password"})
     'postgresql://ana@db/x?sslmode=require'
     """
     scheme, _, rest = url.partition("://")
-    login, at, place = rest.rpartition("@")
-    address, _, options = place.partition("?")
-    kept = [
+    login, at, location = rest.rpartition("@")
+    address, _, options = location.partition("?")
+    public = [
         option
         for option in options.split("&")
         if option and unquote(option.partition("=")[0]) not in secret_options
     ]
-    end = f"?{'&'.join(kept)}" if kept else ""
+    end = f"?{'&'.join(public)}" if public else ""
     return f"{scheme}://{login.partition(':')[0]}{at}{address}{end}"

@@ -1,15 +1,14 @@
-"""Transactions on a ledger's database: one writer at a time in a process, readers beside it.
+"""Transactions on a ledger's database: one writer at a time per process, readers in parallel.
 
-What threads ask while another one writes waits in a queue, and is done by the next of them in one
-transaction, with one wait for the disk: each request has its own result or error. Nothing is
-reported until it is durable, other writers' commits included, because a commit is visible to others
-only when it is on the disk.
+Requests of threads that arrive while another thread writes wait in a queue; the next thread does
+them all in one transaction (a group commit), with one wait for the disk, and each request has its
+own result or error. Nothing is reported until it is durable, other writers' commits included,
+because a commit becomes visible only when it is on the disk.
 
-Each transaction borrows a connection, so that whoever reads waits for nobody who writes or waits
-to write. Connections are closed before a fork and opened again on both sides, because neither
-SQLite nor PostgreSQL lets two processes share one. When a server hangs up, the work is done again
-from the start: it must therefore recognise what it may already have done, by the identity of its
-entry.
+Each transaction borrows a connection from a pool, so readers never wait for writers. Connections
+are closed before a fork and reopened on both sides, because neither SQLite nor PostgreSQL lets two
+processes share one. When a server hangs up, the transaction is retried from the start; its work
+must recognize an entry that the first attempt committed, by the entry's identity.
 """
 
 from __future__ import annotations
@@ -25,7 +24,8 @@ from typing import Any, TypeVar
 
 from quiltwork.budget.ledger.databases import Connection, Database
 from quiltwork.budget.ledger.entries import Head
-from quiltwork.budget.ledger.log import Log, has_tables, make_tables
+from quiltwork.budget.ledger.log import Log
+from quiltwork.budget.ledger.schema import has_tables, make_tables
 from quiltwork.errors import StorageError
 from quiltwork.wording import either
 
@@ -33,31 +33,31 @@ Result = TypeVar("Result")
 
 _PAUSES = (0.05, 0.5, 2.0)
 """Seconds before each new attempt after a lost connection."""
-_LOOK_AGAIN = 0.01
-"""Seconds after which a fork looks again whether all is given back."""
+_FORK_POLL = 0.01
+"""Seconds between checks of a fork whether all connections were returned."""
 _MOST_IDLE = 4
-"""How many connections are kept open while nobody uses them."""
+"""Idle connections kept open in the pool."""
 
 
-class _Borrowed(threading.local):
-    """What this thread has of the store: its transaction, and how many connections."""
+class _ThreadUse(threading.local):
+    """This thread's use of one store: its open transaction, and its number of connections."""
 
     log: Log | None = None
     connections = 0
 
 
-class _Held(threading.local):
-    """How many connections this thread has, of all stores."""
+class _ThreadTotal(threading.local):
+    """This thread's number of connections, over all stores."""
 
     connections = 0
 
 
-_held = _Held()
+_thread_total = _ThreadTotal()
 
 
 @dataclass(frozen=True)
 class _Access:
-    """How a transaction uses the log: as a writer, whether in a `new` ledger if there is none."""
+    """The access that a transaction needs: to `write`, and to create a `new` ledger."""
 
     write: bool = False
     new: bool = False
@@ -66,16 +66,16 @@ class _Access:
 
 @dataclass(eq=False)
 class _Request:
-    """Work that waits for a transaction, and later its result or error."""
+    """A unit of work waiting for a transaction, and later its result or error."""
 
     work: Callable[[Log], Any]
-    tried: bool = False  # by a thread that was interrupted, perhaps after its commit
+    tried: bool = False  # by a thread that was interrupted, possibly after its commit
     done: bool = False
     result: Any = None
     error: Exception | None = None
 
     def do(self, log: Log, lost: tuple[type[BaseException], ...]) -> None:
-        """Do the work; its own error is nobody else's, if nothing was written before."""
+        """Do the work and record its error, which affects no other request if it wrote nothing."""
         before, self.result, self.error = log.head, None, None
         try:
             self.result = self.work(log)
@@ -88,30 +88,30 @@ class _Request:
 
 
 @dataclass(eq=False)
-class _Turn:
-    """Whose turn it is to write: a thread, by its number."""
+class _WriteTurn:
+    """The exclusive right of one thread to write, and the queue of requests waiting for it."""
 
     changed: threading.Condition
     owner: int | None = None
     waiting: list[_Request] = field(default_factory=list)
 
     def take(self, seconds: float, request: _Request | None) -> bool:
-        """Wait for the turn, or until a request is done; False if neither comes in time."""
+        """Wait for the turn, or until a request is done; return False after a timeout."""
         with self.changed:
-            free = self.changed.wait_for(
+            in_time = self.changed.wait_for(
                 lambda: self.owner is None or (request is not None and request.done), seconds
             )
-            if free and self.owner is None:
+            if in_time and self.owner is None:
                 self.owner = threading.get_ident()
-            return free
+            return in_time
 
     @property
     def is_free_for_this_thread(self) -> bool:
-        """Whether no other thread has it."""
+        """Whether no other thread has the turn."""
         return self.owner in (None, threading.get_ident())
 
-    def give_up(self) -> None:
-        """Let the next one have it; nothing, if this thread has not, or no longer, its turn."""
+    def release(self) -> None:
+        """Release the turn and wake the waiting threads; no effect without the turn."""
         with self.changed:
             if self.owner == threading.get_ident():
                 self.owner = None
@@ -122,22 +122,22 @@ class Store:
     """The log in a database, created by the first write that begins one."""
 
     def __init__(self, database: Database, pauses: tuple[float, ...] = _PAUSES) -> None:
-        """Open nothing yet; `pauses` are made before each new attempt after a lost connection."""
+        """Open nothing yet; after a lost connection, retry after each of the `pauses`."""
         self.database = database
         self._pauses = pauses
         self._lock = threading.RLock()
         self._shared = threading.Condition(self._lock)
-        self._turn = _Turn(self._shared)
+        self._turn = _WriteTurn(self._shared)
         self._idle: list[Connection] = []
         self._lent = 0
         self._is_forking = False
-        self._own = _Borrowed()
-        self._seen: Head | None = None  # where the log ended, whoever wrote it
+        self._own = _ThreadUse()
+        self._seen: Head | None = None  # the last known end of the log, whoever wrote it
         _STORES.add(self)
         weakref.finalize(self, _close_all, self._idle, database)
 
     def read(self, work: Callable[[Log], Result]) -> Result:
-        """Do `work` on one committed state of the log; within other work, on what that sees.
+        """Do `work` on one committed state of the log; within a transaction, on what that sees.
 
         Raises:
             StorageError: if there is no ledger, or it cannot be read.
@@ -148,7 +148,7 @@ class Store:
         return self._attempt(work, _Access(), None)
 
     def write(self, work: Callable[[Log], Result]) -> Result:
-        """Do `work` alone and commit it; what it raises undoes it.
+        """Do `work` in a transaction of its own; an exception rolls it back.
 
         After a lost connection `work` runs again, so it must first look for its own entry.
 
@@ -158,39 +158,39 @@ class Store:
         return self._alone(work, _Access(write=True))
 
     def begin(self, work: Callable[[Log], Result], ledger_id: str | None = None) -> Result:
-        """Do `work` as `write` does, in a new ledger if there is none."""
+        """Do `work` as `write` does, creating the ledger if there is none."""
         return self._alone(work, _Access(write=True, new=True, ledger_id=ledger_id))
 
-    def write_together(self, work: Callable[[Log], Result]) -> Result:
-        """Do `work` as `write` does, in one transaction with what other threads ask meanwhile.
+    def write_batched(self, work: Callable[[Log], Result]) -> Result:
+        """Do `work` as `write` does, in one transaction with the requests of other threads.
 
-        What it raises before it has written anything undoes nothing of theirs.
+        An exception raised before it has written anything rolls back none of theirs.
         """
         self.check_writable()
         self._let_fork()
-        mine, end = _Request(work), time.monotonic() + self.database.timeout
+        own, deadline = _Request(work), time.monotonic() + self.database.timeout
         try:
             with self._shared:
-                self._turn.waiting.append(mine)
-            while not mine.done:
-                with self._my_turn(end, mine) as wait:
-                    if not mine.done:
-                        self._do_waiting(mine, wait)
+                self._turn.waiting.append(own)
+            while not own.done:
+                with self._writing(deadline, own) as wait:
+                    if not own.done:
+                        self._do_waiting(own, wait)
         finally:
             with self._shared, suppress(ValueError):
-                self._turn.waiting.remove(mine)
-        if mine.error is not None:
-            raise mine.error
-        result: Result = mine.result
+                self._turn.waiting.remove(own)
+        if own.error is not None:
+            raise own.error
+        result: Result = own.result
         return result
 
     def close(self) -> None:
-        """Let go of the database; the next use opens it again."""
+        """Close the idle connections; the next use opens new ones."""
         with self._lock:
             _close_all(self._idle, self.database)
 
     def check_writable(self) -> None:
-        """Refuse to write to a ledger that was opened for reading only.
+        """Refuse to write to a ledger that was opened read-only.
 
         Raises:
             StorageError: if it was.
@@ -204,45 +204,46 @@ class Store:
     def _alone(self, work: Callable[[Log], Result], access: _Access) -> Result:
         self.check_writable()
         self._let_fork()
-        with self._my_turn(time.monotonic() + self.database.timeout, None) as wait:
-            found = self._attempt(work, access, wait)
-            self._turn.give_up()
-            return found
+        with self._writing(time.monotonic() + self.database.timeout, None) as wait:
+            result = self._attempt(work, access, wait)
+            self._turn.release()
+            return result
 
-    def _do_waiting(self, mine: _Request, wait: float) -> None:
-        """Do everything that waits, in one transaction; alone, if something fails half-way."""
+    def _do_waiting(self, own: _Request, wait: float) -> None:
+        """Do all waiting requests in one transaction; one by one if the transaction fails."""
         with self._shared:
-            taken, self._turn.waiting = self._turn.waiting, []
+            batch, self._turn.waiting = self._turn.waiting, []
         finished: list[_Request] = []
         try:
-            finished = self._done_together(taken, wait)
+            finished = self._do_batch(batch, wait)
         finally:
             with self._shared:
-                for one in finished:
-                    one.done = True
-                left = [one for one in taken if not one.done and one is not mine]
-                self._turn.waiting = left + self._turn.waiting  # if this thread was interrupted
-            self._turn.give_up()
+                for request in finished:
+                    request.done = True
+                # Left only if this thread was interrupted: another one will do them.
+                left = [one for one in batch if not one.done and one is not own]
+                self._turn.waiting = left + self._turn.waiting
+            self._turn.release()
 
-    def _done_together(self, requests: list[_Request], wait: float) -> list[_Request]:
+    def _do_batch(self, requests: list[_Request], wait: float) -> list[_Request]:
         def work(log: Log) -> None:
-            for one in requests:
-                one.do(log, self.database.errors)
+            for request in requests:
+                request.do(log, self.database.errors)
 
-        again = any(one.tried for one in requests)
-        for one in requests:
-            one.tried = True
+        again = any(request.tried for request in requests)
+        for request in requests:
+            request.tried = True
         try:
             self._attempt(work, _Access(write=True), wait, again=again)
         except StorageError as error:
-            for one in requests:
-                one.error = StorageError(str(error))
+            for request in requests:
+                request.error = StorageError(str(error))
         except Exception as error:
             if len(requests) == 1:
                 requests[0].error = error
             else:
-                for one in requests:
-                    self._done_together([one], wait)
+                for request in requests:
+                    self._do_batch([request], wait)
         return requests
 
     def _attempt(
@@ -253,7 +254,7 @@ class Store:
         *,
         again: bool = False,
     ) -> Result:
-        """Do the work, again after a lost connection; any other error becomes a sentence."""
+        """Do the work, retrying after a lost connection; other errors become a `StorageError`."""
         for pause in (*self._pauses, None):
             try:
                 with self._borrowed(access) as connection:
@@ -261,44 +262,44 @@ class Store:
                     self.database.check_in_place(connection)
                     return result
             except self.database.errors as error:
-                self.close()  # the others will hardly be better
-                lost, sentence = self.database.is_lost(error), self.database.sentence(error)
+                self.close()  # other idle connections to the same server are likely lost too
+                lost, readable = self.database.is_lost(error), self.database.readable(error)
             if pause is None or not lost:
-                raise sentence  # not from the error, which may hold the connection's password
+                raise readable  # not "from error", which may hold the connection's password
             time.sleep(pause)
             again = True
         raise AssertionError("unreachable")
 
     @contextmanager
-    def _my_turn(self, end: float, request: _Request | None) -> Iterator[float]:
-        """Let one thread write at a time, or wait until another has done its `request`.
+    def _writing(self, deadline: float, request: _Request | None) -> Iterator[float]:
+        """Hold the write turn, or wait until another thread has done the `request`.
 
-        Gives up the turn wherever it is interrupted. Yields the seconds that it may still wait for
-        other processes. A request that somebody is at is waited for to its end.
+        Releases the turn wherever it is interrupted. Yields the seconds left to wait for other
+        processes. A request that another thread has begun is waited for to its end.
         """
         try:
-            while not self._turn.take(max(end - time.monotonic(), 0.0), request):
+            while not self._turn.take(max(deadline - time.monotonic(), 0.0), request):
                 with self._shared:
                     if request is None or request in self._turn.waiting:
                         raise StorageError(
                             f"The ledger {self.database.url!r} was used by other threads for "
                             f"{self.database.timeout:g} seconds. Nothing was granted; ask again."
                         )
-                    end = time.monotonic() + self.database.timeout
-            yield max(end - time.monotonic(), 0.0)
+                    deadline = time.monotonic() + self.database.timeout
+            yield max(deadline - time.monotonic(), 0.0)
         finally:
-            self._turn.give_up()
+            self._turn.release()
 
     @contextmanager
     def _borrowed(self, access: _Access) -> Iterator[Connection]:
-        """Lend a connection; one that failed, or did not end its transaction, is closed."""
+        """Lend a connection; close one that failed or whose rollback failed."""
         connection, lent, intact = None, 0, False
         try:
-            with self._lock:  # which nothing interrupts before all is counted, and taken
+            with self._lock:  # no interrupt may come between counting and taking
                 lent = 1
                 self._lent += 1
                 self._own.connections += 1
-                _held.connections += 1
+                _thread_total.connections += 1
                 if self._idle:
                     connection = self._idle[-1]
                     del self._idle[-1]
@@ -315,7 +316,7 @@ class Store:
             with self._lock:
                 self._lent -= lent
                 self._own.connections -= lent
-                _held.connections -= lent
+                _thread_total.connections -= lent
                 if intact and connection is not None and len(self._idle) < _MOST_IDLE:
                     self._idle.append(connection)
                 elif connection is not None:
@@ -330,8 +331,8 @@ class Store:
         *,
         again: bool,
     ) -> Result:
-        """Begin, look that all is in place, work, and commit."""
-        seen = self._seen  # before it begins, and sees all that was committed then
+        """Begin, check that the database is still in place, work, and commit."""
+        seen = self._seen  # read before the transaction begins, which then sees at least that much
         log = Log(self.database, connection, wait=wait, again=again, seen=seen)
         self.database.check_in_place(connection)
         try:
@@ -346,7 +347,7 @@ class Store:
         return result
 
     def _open(self, access: _Access) -> Connection:
-        """Return a new connection, with tables behind it."""
+        """Return a new connection to a database with the tables."""
         if not access.new and not self.database.exists():
             raise self._no_ledger()
         connection = self.database.connect()
@@ -363,7 +364,7 @@ class Store:
         return connection
 
     def _undone(self, connection: Connection) -> bool:
-        """Roll back what may have begun; False if that fails, and the connection is of no use."""
+        """Roll back an open transaction; return False if that fails and the connection is lost."""
         try:
             connection.execute("ROLLBACK")
         except self.database.errors as error:
@@ -372,33 +373,33 @@ class Store:
 
     def _no_ledger(self) -> StorageError:
         return StorageError(
-            f"There is no ledger at {self.database.url!r}; check the URL, or begin one with "
+            f"There is no ledger at {self.database.url!r}; check the URL, or create one with "
             + either("create(dataset, beliefs, length, budget).", "`quiltwork ledger create`.")
         )
 
     def _let_fork(self) -> None:
-        """Begin nothing new while a fork waits, or it would wait for ever while others read."""
+        """Wait while a fork is pending, which steady readers would otherwise delay without end."""
         with self._lock:
-            while self._is_forking and not _held.connections:
+            while self._is_forking and not _thread_total.connections:
                 self._shared.wait()
 
-    def _hold(self) -> bool:
-        """Keep other threads from everything, if all have given back their connections."""
+    def _try_hold(self) -> bool:
+        """Lock out other threads, if they have returned their connections."""
         self._shared.acquire()
         if self._lent <= self._own.connections and self._turn.is_free_for_this_thread:
             return True
         self._shared.release()
         return False
 
-    def _let_go(self) -> None:
+    def _unhold(self) -> None:
         self._shared.release()
 
     def _after_fork(self, *, in_child: bool) -> None:
         self._is_forking = False
-        if in_child:  # where those who wait are not
+        if in_child:  # the waiting threads exist only in the parent
             self._turn.waiting.clear()
         self._shared.notify_all()
-        self._let_go()
+        self._unhold()
 
 
 def _close_all(connections: list[Connection], database: Database) -> None:
@@ -413,10 +414,10 @@ _forking: list[Store] = []
 
 
 def _before_fork() -> None:
-    """Wait until other threads have given back their connections, and close the rest.
+    """Wait until other threads have returned their connections, and close the idle ones.
 
-    Who has one may use any store, for writing too, before it is given back: so either all stores
-    are held, or none.
+    A thread with a connection may use any store, for writing too, before it returns it. So to
+    avoid a deadlock either all stores are held, or none.
     """
     _fork_lock.acquire()
     _forking.extend(_STORES)
@@ -424,12 +425,12 @@ def _before_fork() -> None:
         store._is_forking = True
     held: list[Store] = []
     while len(held) < len(_forking):
-        if _forking[len(held)]._hold():
+        if _forking[len(held)]._try_hold():
             held.append(_forking[len(held)])
             continue
         while held:
-            held.pop()._let_go()
-        time.sleep(_LOOK_AGAIN)
+            held.pop()._unhold()
+        time.sleep(_FORK_POLL)
     for store in held:
         store.close()
 

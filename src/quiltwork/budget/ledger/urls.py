@@ -12,13 +12,13 @@ _LONGEST_WAIT = 86_400
 
 
 def database_at(url: str, *, timeout: float | None = None, read_only: bool = False) -> Database:
-    """Read a ledger's URL; nothing is opened or created yet.
+    """Parse a ledger's URL; nothing is opened or created yet.
 
     Raises:
         InvalidInputError: for anything but `sqlite:///FILE` and `postgresql://…`, and a timeout
             that is no positive number of seconds, or more than a day.
     """
-    database = _named(url)
+    database = _parse(url)
     if timeout is not None:
         seconds = positive_fraction(timeout, "timeout")
         if seconds > _LONGEST_WAIT:
@@ -31,7 +31,7 @@ def database_at(url: str, *, timeout: float | None = None, read_only: bool = Fal
     return database
 
 
-def _named(url: str) -> Database:
+def _parse(url: str) -> Database:
     if not isinstance(url, str):
         raise InvalidInputError(
             f"A ledger's URL must be text, not {type(url).__name__}; write 'sqlite:///budget.db' "
@@ -45,7 +45,7 @@ def _named(url: str) -> Database:
         from quiltwork.budget.ledger.postgres import PostgresDatabase
 
         return PostgresDatabase(url)
-    raise InvalidInputError(  # which may hold a password, somewhere
+    raise InvalidInputError(  # without the URL, which may contain a password
         "This is not a ledger's URL; write 'sqlite:///budget.db' (four slashes for an absolute "
         "path) or 'postgresql://user@host/database'."
     )
@@ -71,10 +71,10 @@ def _sqlite_path(url: str) -> Path:
 
 
 def _problem(path: Path) -> str | None:
-    """Say why no ledger can be there."""
+    """Return why a path cannot be a ledger's file; None if it can."""
     try:
         if path.is_dir():
             return "is a folder"
         return None if path.parent.is_dir() else "is in a folder that does not exist"
-    except (OSError, ValueError) as error:  # a folder that may not be searched, a name too long
-        return f"cannot be looked at ({getattr(error, 'strerror', None) or error})"
+    except (OSError, ValueError) as error:  # no permission to search a folder, a name too long
+        return f"cannot be accessed ({getattr(error, 'strerror', None) or error})"

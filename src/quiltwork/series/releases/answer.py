@@ -16,8 +16,8 @@ from quiltwork.beliefs import Belief, Label, as_beliefs
 from quiltwork.beliefs.cyclic import align_to_starts, require_aligned
 from quiltwork.beliefs.origins import coded_source
 from quiltwork.beliefs.sets import digest
-from quiltwork.budget.payment import BEGINNING_OF, Payer, Request, pay_and_keep, read_payer
-from quiltwork.budget.people import PEOPLE, is_about_people
+from quiltwork.budget.payment import BEGINNING_OF, Payer, Request, as_payer, pay_and_store
+from quiltwork.budget.persons import PEOPLE, is_about_people
 from quiltwork.budget.spending import Spending
 from quiltwork.errors import InvalidInputError, QuiltworkWarning, UnsupportedError
 from quiltwork.exact import Number, integer, positive_fraction
@@ -130,7 +130,7 @@ def release(
     left = parse_noise(noise, delta)
     parse_query(query)
     members = believed(beliefs, query, protect)
-    payer = read_payer(ledger, dataset, key, analyst)
+    payer = as_payer(ledger, dataset, key, analyst)
     if payer is not None and pairs is not None:
         raise InvalidInputError(
             "With a ledger it is fixed for the dataset which pairs of values are kept apart: leave "
@@ -168,7 +168,7 @@ def release(
     def draw() -> Release:
         return found.drawn(unanswered, series)
 
-    return pay_and_keep(payer, request, draw, Release.to_json, Release.from_json)
+    return pay_and_store(payer, request, draw, Release.to_json, Release.from_json)
 
 
 @dataclass(frozen=True, eq=False)

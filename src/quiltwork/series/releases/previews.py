@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from quiltwork import files
 from quiltwork.beliefs import Belief, Label
-from quiltwork.budget.judging import Usefulness, judged
+from quiltwork.budget.judging import Usefulness, judge
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import Number, float_up, integer, positive_fraction
 from quiltwork.influence.calibration_arguments import NoiseKind, parse_noise
@@ -66,8 +66,8 @@ class Preview(ChartedResult):
         confidence: of the half-widths.
         method: of the calibration.
         episode: how many time points in a row would be one secret.
-        signal: what the error is judged by: how much the answer can vary, or an even share of the
-            total where cells share one.
+        signal: the size that the error is compared with: the range of the answer, or an even
+            share of the total where cells share one.
         protect: what would be one secret: "moment", "episode" or "person".
         others: the same for the other two, where the beliefs say something about them.
         advice: what drives the noise and what would help, in sentences.
@@ -98,7 +98,7 @@ class Preview(ChartedResult):
     def usefulness(self) -> Usefulness:
         """Whether the answer would be useless, rough or useful, and why."""
         of = "what the answer can be" if self.cells == 1 else "what a cell may be expected to be"
-        return judged(self.expected_error, self.signal, of)
+        return judge(self.expected_error, self.signal, of)
 
     def body(self) -> dict[str, Any]:
         """Return it as JSON values, with the query as a document."""

@@ -257,7 +257,7 @@ class Release(ChartedResult):
 
     @property
     def usefulness(self) -> Usefulness:
-        """Whether the answer is useless, rough or useful, judged by what was released alone."""
+        """Whether the answer is useless, rough or useful, judged by the released answer alone."""
         from quiltwork.series.releases.usefulness import usefulness_of
 
         return usefulness_of(self)

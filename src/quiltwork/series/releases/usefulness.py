@@ -15,7 +15,7 @@ import numpy as np
 
 from quiltwork.beliefs import Label
 from quiltwork.budget.accounting.expected_errors import signal_range
-from quiltwork.budget.judging import Usefulness, judged
+from quiltwork.budget.judging import Usefulness, judge
 from quiltwork.exact import percent
 from quiltwork.influence import Calibration
 from quiltwork.influence.calibration_text import decisive_belief
@@ -49,18 +49,18 @@ def signal_of(plan: NoisePlan, cells: int) -> float:
 def usefulness_of(release: Release) -> Usefulness:
     """Judge a release by what was released."""
     if release.mechanism == "exponential":
-        return judged(release.expected_error, release.points, f"{release.points:,} time points")
+        return judge(release.expected_error, release.points, f"{release.points:,} time points")
     query, values = release.query, np.asarray(release.value, dtype=float)
     signed = isinstance(query, CustomQuery) or (isinstance(query, Sum) and query.lo < 0)
     largest = float(np.max(np.abs(values) if signed else values))
     points = release.query.points(release.length)
     of = f"the largest number, {largest:,.6g}, of this window of {points:,} time points"
-    found = judged(release.expected_error, largest, of)
+    found = judge(release.expected_error, largest, of)
     if signed:
         return found
     together = release.interval(simultaneous=True)
     lost = int(np.count_nonzero(np.ravel(together.low) <= 0))
-    return found.without(lost, len(release.cells), "cell")
+    return found.with_lost_cells(lost, len(release.cells), "cell")
 
 
 def advice(plan: NoisePlan, error: float, signal: float) -> Iterator[str]:

@@ -17,7 +17,7 @@ from datetime import UTC, datetime, timedelta
 from starlette.requests import Request
 from starlette.responses import Response
 
-from quiltwork.budget.ledger.log import now
+from quiltwork.budget.ledger.entries import now
 from quiltwork.service.members import authenticated, caller_by, hashed, member_of
 from quiltwork.service.rights import Caller
 from quiltwork.service.routes import Service

@@ -100,7 +100,7 @@ def create(
     if pure is not None and delta is None:
         raise click.UsageError("--pure is a share beside Gaussian noise: give --delta, too")
     if people:
-        from quiltwork.budget.people import PEOPLE
+        from quiltwork.budget.persons import PEOPLE
 
         if belief or length is not None or pairs or protect not in (None, "person"):
             raise click.UsageError(

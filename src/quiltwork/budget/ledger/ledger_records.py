@@ -1,12 +1,12 @@
-"""What a ledger says, as frozen records, and the JSON of its entries' bodies.
+"""Records that a ledger returns (debits, receipts, statuses, quotes, notes), and their JSON bodies.
 
-Exact numbers are text such as "1/10". The schema is described in `docs/reference/ledger.md`.
+Exact numbers are stored as text such as "1/10". `docs/reference/ledger.md` describes the schema.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, Literal, TypeAlias
@@ -22,16 +22,19 @@ from quiltwork.wording import either
 
 State: TypeAlias = Literal["debited", "released"]
 NOTES = ("refusal", "read", "act")
-"""Kinds of entries that say what somebody did, and change nothing."""
+"""Kinds of entries that change nothing: they note what somebody did."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """What one analyst may use of a dataset's budget.
+    """One analyst's share of a dataset's budget.
 
     Attributes:
         cap: the most that may be debited for this analyst; None for no limit but the budget.
         reserved: what others must leave for this analyst.
+
+    >>> Share(cap=Fraction(1, 2)).reserved
+    Fraction(0, 1)
     """
 
     cap: Fraction | None = None
@@ -49,10 +52,10 @@ class Debit(ResultBase):
         spending: what was debited; `composes_by` names the theorem that combines it with others.
         state: "debited", or "released" once its answer is stored.
         mechanism: how the answer is made.
-        analyst: for whom; None if nobody was named.
-        charge: by how much it raised the total, exactly; known where analysts have shares.
+        analyst: for whom; None if no analyst was named.
+        charge: by how much it raised the total, exactly; recorded where analysts have shares.
         key: the request's idempotency key, if any.
-        request: what was asked, as the release described it.
+        request: the query, as the release described it.
         hash: of the entry, which covers all before it.
     """
 
@@ -76,7 +79,7 @@ class Debit(ResultBase):
 
 @dataclass(frozen=True)
 class Status(ResultBase):
-    """A dataset at a glance.
+    """A summary of one dataset.
 
     Attributes:
         dataset: its name.
@@ -86,10 +89,10 @@ class Status(ResultBase):
         exact_total: what they cost so far; for (ε, δ) all of ε from the first debit on.
         debits: how many were granted.
         shares: caps and reserved shares by analyst, of ε or for (ε, δ) of the caps.
-        charged: by how much each named analyst raised what is spent.
+        charged: by how much each named analyst raised the total.
         retired: why no more is granted; None while it is open.
         episode: how many time points in a row are one secret.
-        exact_delta: the chance that is left for more than ε; 0 for a pure ε.
+        exact_delta: the probability δ left for exceeding ε; 0 for a pure ε.
         exact_used: the share of the budget that is spent, or for (ε, δ) of the caps.
         pairs: the pairs of values of a time point that are kept apart; None for all.
     """
@@ -110,13 +113,13 @@ class Status(ResultBase):
 
     def body(self) -> dict[str, Any]:
         """Return the status as JSON values."""
-        shown = ("dataset", "length", "budget", "total", "remaining", "debits", "shares", "charged")
-        told = {name: plain(getattr(self, name)) for name in (*shown, "retired", "episode")}
+        names = ("dataset", "length", "budget", "total", "remaining", "debits", "shares", "charged")
+        body = {name: plain(getattr(self, name)) for name in (*names, "retired", "episode")}
         if self.delta:
-            told |= {"delta": self.delta, "used": self.used}
+            body |= {"delta": self.delta, "used": self.used}
         if self.pairs is not None:
-            told["pairs"] = pairs_to_json(self.pairs)
-        return {**told, "beliefs": [repr(belief) for belief in self.beliefs]}
+            body["pairs"] = pairs_to_json(self.pairs)
+        return {**body, "beliefs": [repr(belief) for belief in self.beliefs]}
 
     @property
     def budget(self) -> float:
@@ -138,7 +141,7 @@ class Status(ResultBase):
 
     @property
     def delta(self) -> float:
-        """The chance that is left for more than ε; 0 for a pure ε."""
+        """The probability δ left for exceeding ε; 0 for a pure ε."""
         return float(self.exact_delta)
 
     @property
@@ -169,7 +172,7 @@ class Receipt:
     _store: Callable[[Receipt, str], None] | None = field(default=None, repr=False, compare=False)
 
     def complete(self, answer: str) -> None:
-        """Store the answer, once; only then may it be shown.
+        """Store the answer, once; it may be shown only afterwards.
 
         Raises:
             StorageError: if it could not be stored; then do not show it.
@@ -180,7 +183,7 @@ class Receipt:
 
 @dataclass(frozen=True)
 class Quote(ResultBase):
-    """What a debit would do, without making it.
+    """What a debit would cost, and whether it would be granted.
 
     Attributes:
         dataset: whose budget it would be.
@@ -201,18 +204,18 @@ class Quote(ResultBase):
     delta: float = 0.0
 
     def explain(self) -> str:
-        """Say in a sentence what it would do."""
+        """Return one sentence: the total before and after, or the refusal."""
         if self.refusal is not None:
             return f"It would be refused. {self.refusal}"
-        now, then = self.before, self.after or self.before
+        before, after = self.before, self.after or self.before
         if not self.delta:
             return (
-                f"The total of {self.dataset!r} would rise from {now:.6g} to {then:.6g}, of a "
+                f"The total of {self.dataset!r} would rise from {before:.6g} to {after:.6g}, of a "
                 f"budget of {self.budget:.6g}."
             )
         return (
-            f"What is used of {self.dataset!r} would rise from {100 * now:.6g} % to "
-            f"{100 * then:.6g} % of what ε = {self.budget:.6g} and δ = {self.delta:g} allow."
+            f"What is used of {self.dataset!r} would rise from {100 * before:.6g} % to "
+            f"{100 * after:.6g} % of what ε = {self.budget:.6g} and δ = {self.delta:g} allow."
         )
 
     @property
@@ -223,14 +226,14 @@ class Quote(ResultBase):
 
 @dataclass(frozen=True)
 class Note(ResultBase):
-    """What somebody did that changed nothing.
+    """A note: something that was done and changed no total.
 
     Attributes:
         number: of the entry in the log.
         at: when, in UTC.
         kind: "refusal" for a debit that was refused, "read", or "act" for anything else.
         dataset: of which dataset; "" for none.
-        who: by whom; "" if nobody was named.
+        who: by whom; "" if no name was given.
         text: what was done, or why it was refused.
     """
 
@@ -261,7 +264,7 @@ def create_body(
     episode: int = 1,
     pairs: SecretPairs | None = None,
 ) -> dict[str, Any]:
-    """Write what a dataset begins with; `claim` is what it promises, as JSON values."""
+    """Write the body of a `create` entry; `claim` is the privacy claim as JSON values."""
     document = json.loads(beliefs_to_json(as_beliefs(beliefs)))
     body = {"beliefs": document, "length": length, **claim}
     body |= {} if episode == 1 else {"episode": episode}
@@ -274,7 +277,7 @@ def read_beliefs(body: Mapping[str, Any]) -> tuple[Belief, ...]:
 
 
 def share_body(analyst: str, share: Share) -> dict[str, Any]:
-    """Write an analyst's share."""
+    """Write an analyst's share as JSON values."""
     cap = None if share.cap is None else str(share.cap)
     return {"analyst": analyst, "cap": cap, "reserved": str(share.reserved)}
 
@@ -309,20 +312,11 @@ def read_debit(entry: Entry, *, released: bool) -> Debit:
         )
 
 
-def read_history(entries: Iterable[Entry], answered: set[int]) -> tuple[Debit, ...]:
-    """Read the granted debits among a dataset's entries; those `answered` were released."""
-    return tuple(
-        read_debit(entry, released=entry.seq in answered)
-        for entry in entries
-        if entry.kind == "debit"
-    )
-
-
-def unknown(dataset: str, known: list[str]) -> InvalidInputError:
-    """The error for a dataset that a ledger does not have."""
-    shown = ", ".join(map(repr, known[:5])) + (", …" if len(known) > 5 else "")
-    there = f"there are {shown}" if known else "there are none yet"
+def unknown_dataset(dataset: str, existing: list[str]) -> InvalidInputError:
+    """Return the error for a dataset that a ledger does not have."""
+    names = ", ".join(map(repr, existing[:5])) + (", …" if len(existing) > 5 else "")
+    datasets = f"there are {names}" if existing else "there are none yet"
     return InvalidInputError(
-        f"The ledger has no dataset {dataset!r}; {there}. Begin one with "
+        f"The ledger has no dataset {dataset!r}; {datasets}. Create one with "
         + either("create(dataset, beliefs, length, budget).", "`quiltwork ledger create`.")
     )
