@@ -191,7 +191,7 @@ def test_a_pandas_index_tells_the_time_too():
     [
         ({"period": "month"}, "a number of time points, 'day' or 'week'"),
         ({"period": "day"}, "needs the length of a step"),
-        ({"period": "day", "grid": qw.Grid(step="1h")}, "when each sequence begins"),
+        ({"period": "day", "grid": qw.Grid(step="1h")}, "at which each sequence begins"),
         ({"period": "day", "grid": qw.Grid(step="7h")}, "do not divide a day"),
         ({"period": 0}, "period must be at least 1"),
     ],

@@ -148,7 +148,7 @@ def test_users_speak_of_shown_states_everywhere(tmp_path):
     qw.release(data, queries.count("walk"), belief, 1.0, ledger=ledger, dataset="d")
     assert ledger.accountant("d").epsilon() == pytest.approx(1.0, rel=1e-6)
     assert qw.calibrate(belief, 400, 1.0, "group").scale == 400
-    with pytest.raises(UnsupportedError, match="leave method out"):
+    with pytest.raises(UnsupportedError, match="Leave method out"):
         qw.calibrate(belief, 400, 1.0, "exact")
     assert 0.1 < qw.bayesian_dp(belief, 0.1, length=400) < 400 * 0.1
     assert qw.Accountant([belief, MarkovChain(P, states=["rest", "walk"])], 400).explain()

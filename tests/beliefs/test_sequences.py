@@ -104,7 +104,7 @@ def test_the_codes_are_a_fresh_array():
         (None, "not of type NoneType"),
         ({"a", "b"}, "list, array or series"),
         ((x for x in "ab"), "list, array or series"),
-        (["a", ["b"]], "Position 2 holds what cannot be a label"),
+        (["a", ["b"]], "Position 2 holds a value that cannot be a label"),
         (np.array([["a", "b"]]), "one dimension"),
         (pd.DataFrame({"x": ["a"], "y": ["b"]}), "is a table; give the column"),
         (pl.DataFrame({"x": ["a"]}), "is a table; give the column"),

@@ -1,10 +1,10 @@
-"""Origins: on which grid, and from which file, a sequence in memory was read.
+"""Origins: the grid, file and time zone from which a sequence in memory was read.
 
-Readers hand out sequences kept as small codes, one byte a time point where there are up to 127
-states, which look like arrays of labels when somebody asks. Whoever counts or fits takes the codes;
-whoever is handed such an array, or a slice of it, can ask what it was made of. What is known is
-about the array and not about what it holds; it goes when the array does, and copies have none.
-A pandas series whose index has regular moments shows its step itself.
+Readers return sequences stored as small codes, one byte per time point for up to 127 states, which
+are turned into arrays of labels on access. Counting and fitting use the codes. For such an array,
+or a slice of it, the functions here return its origin. The origin belongs to the array, not to its
+values: it is dropped with the array, and copies have none. A pandas series with a regular time
+index provides its own step.
 """
 
 from __future__ import annotations
@@ -29,14 +29,14 @@ from quiltwork.errors import InvalidInputError
 
 @dataclass(frozen=True, eq=False)
 class Origin:
-    """Where the sequences of one reading come from.
+    """The source of the sequences of one reading.
 
     Attributes:
-        grid: how records became time points and states.
-        path: the file, links resolved; None if they come from elsewhere.
-        parts: how many sequences were read.
+        grid: the step and binning.
+        path: the file, links resolved; None for other sources.
+        parts: the number of sequences that were read.
         zone: the time zone of their moments, where one was given.
-        local: whether seconds are those that clocks show, not those of UTC.
+        local: whether seconds are local time instead of UTC.
     """
 
     grid: Grid
@@ -48,11 +48,11 @@ class Origin:
 
 @dataclass(frozen=True, eq=False)
 class CodedSequence(Sequence[Label]):
-    """A sequence of labels: `labels[code]` for each of the codes.
+    """A sequence of labels in compact form: `labels[code]` for each of the codes.
 
-    `start` is when the first time point is, in seconds, if times are regular. `recorded` says which
-    time points have a record, where gaps are public; the others have the last label, None. One that
-    is `cut` has lost time points that are protected all the same.
+    `start` is the moment of the first time point in seconds, if times are regular. `recorded` marks
+    the time points with a record, where gaps are public; the others have the last label, None.
+    `cut` means that time points were dropped which are protected nevertheless.
     """
 
     codes: NDArray[Any]
@@ -79,14 +79,15 @@ class CodedSequence(Sequence[Label]):
         return replace(self, codes=self.codes[begin:end], start=later, recorded=mask)
 
     def array(self) -> NDArray[Any]:
-        """Return the labels as an array that keeps where it comes from, for as long as it lives."""
+        """Return the labels as an array whose origin is recorded for as long as it lives."""
         array = np.asarray(self.labels[self.codes])
-        place = id(array)
-        _MADE[place] = (weakref.ref(array, lambda _: _MADE.pop(place, None)), self)
+        identity = id(array)
+        # The reference's callback removes the entry, so a reused id never finds a stale origin.
+        _ARRAYS[identity] = (weakref.ref(array, lambda _: _ARRAYS.pop(identity, None)), self)
         return array
 
     def factorized(self) -> tuple[NDArray[np.int64], list[Any]]:
-        """Return codes of the labels that occur, and these."""
+        """Return the codes of the labels that occur, and these labels."""
         present = np.zeros(len(self.labels), dtype=np.bool_)
         present[self.codes] = True
         labels = self.labels.tolist()
@@ -94,12 +95,12 @@ class CodedSequence(Sequence[Label]):
             return self.codes.astype(np.int64), labels
         table = np.cumsum(present, dtype=np.int64) - 1
         return table[self.codes], [
-            label for label, is_there in zip(labels, present, strict=True) if is_there
+            label for label, occurs in zip(labels, present, strict=True) if occurs
         ]
 
 
 class CodedSequences(Mapping[Any, NDArray[Any]]):
-    """Subject → array of labels, made when it is asked for; `coded` holds what they are made of."""
+    """A mapping from subject to its array of labels, created on access from `coded`."""
 
     def __init__(self, coded: dict[Any, CodedSequence]) -> None:
         self.coded = coded
@@ -118,20 +119,20 @@ class CodedSequences(Mapping[Any, NDArray[Any]]):
 
 
 _WEEK = 7 * 86_400
-_MADE: dict[int, tuple[weakref.ref[NDArray[Any]], CodedSequence]] = {}
+_ARRAYS: dict[int, tuple[weakref.ref[NDArray[Any]], CodedSequence]] = {}
 
 
 def coded_source(sequence: Any) -> CodedSequence | None:
-    """Return what a sequence, or what it is a slice of, was made of; None if nobody knows."""
+    """Return the coded sequence behind a sequence or a slice of one; None if unknown."""
     if not isinstance(sequence, np.ndarray):
         return sequence if isinstance(sequence, CodedSequence) else None
     array = memory_owner(sequence)
-    found = _MADE.get(id(array))
-    return found[1] if found is not None and found[0]() is array else None
+    entry = _ARRAYS.get(id(array))
+    return entry[1] if entry is not None and entry[0]() is array else None
 
 
 def codes_behind(sequence: Any) -> NDArray[Any] | None:
-    """Return the codes that a sequence, or what it is a slice of, was made of; None if of none."""
+    """Return the codes behind a sequence or a slice of one; None if there are none."""
     coded = coded_source(sequence)
     if coded is None or sequence is coded:
         return None if coded is None else coded.codes
@@ -144,17 +145,17 @@ def codes_behind(sequence: Any) -> NDArray[Any] | None:
 
 
 def _offset(array: NDArray[Any]) -> int:
-    """How many items after the array whose memory it shows an array begins."""
+    """Return the offset, in items, of an array in the array that owns its memory."""
     whole = memory_owner(array)
-    away = array.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
-    return int(away // whole.itemsize)
+    distance = array.__array_interface__["data"][0] - whole.__array_interface__["data"][0]
+    return int(distance // whole.itemsize)
 
 
 def gapped_sequence(sequence: Any) -> CodedSequence | None:
-    """Return a sequence whose gaps are public, or a slice of one, as codes; None for others.
+    """Return the codes of a sequence with public gaps, or of a slice of one; None for others.
 
     Raises:
-        InvalidInputError: for one that was turned round or thinned out.
+        InvalidInputError: for a reversed or strided slice.
     """
     coded = coded_source(sequence)
     if coded is None or coded.recorded is None:
@@ -163,8 +164,8 @@ def gapped_sequence(sequence: Any) -> CodedSequence | None:
         return coded
     if sequence.ndim != 1 or sequence.strides != memory_owner(sequence).strides:
         raise InvalidInputError(
-            "These are not the time points of a series with gaps one after the other; give the "
-            "series as it was read, or a part of it."
+            "This is a reversed or strided slice of a series with gaps; give the series as it was "
+            "read, or a contiguous part of it."
         )
     begin = _offset(sequence)
     part: CodedSequence = coded.part(begin, begin + len(sequence))
@@ -172,13 +173,13 @@ def gapped_sequence(sequence: Any) -> CodedSequence | None:
 
 
 def origin_of(sequence: Any) -> Origin | None:
-    """Return the origin of an array or of what it is a slice of; None if nobody noted one."""
+    """Return the origin of an array or of a slice of one; None if unknown."""
     coded = coded_source(sequence)
     return None if coded is None else coded.origin
 
 
 def grid_of_sequence(sequence: Any) -> Grid | None:
-    """Return what is known about the grid of a sequence: as it was read, or by its index."""
+    """Return the grid of a sequence: from its origin, or from its time index."""
     origin = origin_of(sequence)
     if origin is None:
         step = index_step(sequence)
@@ -191,19 +192,19 @@ def grid_of_sequence(sequence: Any) -> Grid | None:
 
 
 def local_start(sequence: Any) -> int | None:
-    """Return what clocks show when a sequence begins, in seconds from the epoch; None if unknown.
+    """Return the local time at which a sequence begins, in seconds from the epoch; None if unknown.
 
-    Phases of a day are those of the clock, so moments of a time zone are turned to its clock.
+    Phases of a day follow the local clock, so UTC moments are converted to it.
     """
     moment, clock = utc_start(sequence), timezone_of(sequence)
     if moment is None or clock is None:
         return moment
-    shown = datetime.fromtimestamp(moment, clock)
-    return moment + int((shown.utcoffset() or timedelta()).total_seconds())
+    local = datetime.fromtimestamp(moment, clock)
+    return moment + int((local.utcoffset() or timedelta()).total_seconds())
 
 
 def local_times(sequence: Any) -> NDArray[np.int64] | None:
-    """Return what clocks show at each time point of a sequence, in seconds; None if unknown."""
+    """Return the local time of each time point of a sequence, in seconds; None if unknown."""
     begin, clock, grid = utc_start(sequence), timezone_of(sequence), grid_of_sequence(sequence)
     if begin is None or grid is None or grid.step is None:
         return None
@@ -212,7 +213,7 @@ def local_times(sequence: Any) -> NDArray[np.int64] | None:
 
 
 def has_clock_change(sequence: Any) -> bool:
-    """Whether the clocks of its zone are changed while a sequence lasts; False if not known."""
+    """Return whether the clocks of its zone change during a sequence; False if unknown."""
     begin, clock, grid = utc_start(sequence), timezone_of(sequence), grid_of_sequence(sequence)
     if begin is None or clock is None or grid is None or grid.step is None:
         return False
@@ -222,12 +223,12 @@ def has_clock_change(sequence: Any) -> bool:
 
 
 def split_at_clock_changes(sequence: Any) -> list[Any]:
-    """Return the parts of a sequence in which clocks are not changed, in order.
+    """Return the parts of a sequence between clock changes, in order.
 
-    A part ends with the first time point of the next one: a step is that of the phase it leaves.
+    A part ends with the first time point of the next one: a step belongs to the phase it leaves.
 
     Raises:
-        InvalidInputError: where steps do not divide a change.
+        InvalidInputError: if the step does not divide a change.
     """
     begin, clock, grid = utc_start(sequence), timezone_of(sequence), grid_of_sequence(sequence)
     if not has_clock_change(sequence) or begin is None or clock is None or grid is None:
@@ -250,7 +251,7 @@ def _part(sequence: Any, begin: int, end: int) -> Any:
 
 
 def ignore_clock_changes(sequence: Any) -> Any:
-    """Return a sequence as if clocks never changed: each of its days is as long as the first."""
+    """Return a sequence as if clocks never changed, with days of equal length."""
     coded, codes = coded_source(sequence), codes_behind(sequence)
     begin, grid = local_start(sequence), grid_of_sequence(sequence)
     if coded is None or codes is None or grid is None:
@@ -261,35 +262,38 @@ def ignore_clock_changes(sequence: Any) -> Any:
 
 
 def require_step_divides(change: int, step: int) -> None:
-    """Refuse steps that do not divide a change of clocks: points would lie between phases."""
+    """Raise InvalidInputError if a step does not divide a clock change.
+
+    After such a change time points would lie between the phases.
+    """
     if change % step:
         raise InvalidInputError(
             f"Clocks change by {duration(abs(change))} in this series, and steps of "
             f"{duration(step)} do not divide that: after the change time points lie between the "
             "phases of the day. Read the series in shorter steps, or leave out the time zone: then "
-            "time points are those that clocks show."
+            "time points are in local time."
         )
 
 
 def zone_name_of(sequence: Any) -> str | None:
-    """Return the name of the zone of moments in UTC, as it was read or by the index, if known."""
+    """Return the name of a sequence's time zone, from its origin or its index; None if unknown."""
     clock = timezone_of(sequence)
     return getattr(clock, "key", None) or getattr(clock, "zone", None)
 
 
 def timezone_of(sequence: Any) -> tzinfo | None:
-    """Return the time zone of moments in UTC, as it was read or by the index; None if unknown."""
+    """Return a sequence's time zone, from its origin or its index; None if unknown."""
     origin = origin_of(sequence)
     if origin is None:
-        found = getattr(getattr(sequence, "index", None), "tz", None)
-        return found if isinstance(found, tzinfo) else None
+        zone = getattr(getattr(sequence, "index", None), "tz", None)
+        return zone if isinstance(zone, tzinfo) else None
     return None if origin.zone is None or origin.local else ZoneInfo(origin.zone)
 
 
 def utc_start(sequence: Any) -> int | None:
-    """Return when a sequence begins, in seconds: as it was read, or by its index; None if unknown.
+    """Return the moment at which a sequence begins, in seconds; None if unknown.
 
-    A slice of an array that was read begins so many steps later.
+    From its origin or its index; a slice begins correspondingly later.
     """
     coded = coded_source(sequence)
     if coded is None:
@@ -306,9 +310,9 @@ def utc_start(sequence: Any) -> int | None:
 
 
 def index_step(table: Any) -> int | None:
-    """Return the step of a pandas series or frame with an index of regular moments, in seconds.
+    """Return the step of a pandas series or frame with a regular time index, in seconds.
 
-    Most gaps must be one step, the others several: records that are missing do not hide it.
+    Most differences must be one step, the others multiples: missing records do not hide it.
     """
     index = getattr(table, "index", None)
     if getattr(getattr(index, "dtype", None), "kind", "") != "M":
@@ -323,22 +327,22 @@ def index_step(table: Any) -> int | None:
 
 
 def grid_of(sequences: Iterable[Any], given: Grid | None = None) -> Grid | None:
-    """Return the grid of sequences: what is known about them, and what is given."""
+    """Return the common grid of sequences and of the argument `grid`."""
     return common_grid([parse_grid(given), *map(grid_of_sequence, sequences)])
 
 
 def memory_owner(array: NDArray[Any]) -> NDArray[Any]:
-    """Return the array whose memory this one shows."""
+    """Return the array that owns the memory of this one."""
     while isinstance(array.base, np.ndarray):
         array = array.base
     return array
 
 
 def real_path(source: Any) -> str | None:
-    """Return the place of a file, links resolved; None for standard input and what is no path."""
+    """Return the path of a file, links resolved; None for standard input and other sources."""
     if not isinstance(source, (str, os.PathLike)) or str(source) == "-":
         return None
     try:
         return os.path.realpath(Path(source))
-    except ValueError:  # a zero byte: no place of a file
+    except ValueError:  # a zero byte cannot be part of a path
         return None

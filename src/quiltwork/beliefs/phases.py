@@ -1,7 +1,7 @@
-"""Phases of a day or another cycle: reading periods, counting by phase, pooling neighbours.
+"""Phases of a day or another cycle: periods, transition counts by phase, pooling of neighbours.
 
-How many neighbouring phases are counted together is chosen by likelihood on data that were held
-out, so that few data give few different matrices and many give one per phase.
+The number of neighbouring phases that are pooled is chosen by held-out likelihood, so that few data
+give few different matrices and many data give one per phase.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ _MONDAY = 4 * _DAY  # the first moment of the clock was a Thursday
 _CYCLES = {"day": (_DAY, 0), "week": (_WEEK, _MONDAY)}
 _LONGEST = 100_000
 MOST_CELLS = 10_000_000
-"""So many phases times k² are counted: each takes some hundred bytes while they are pooled."""
+"""The largest number of phases times k²; each takes some hundred bytes while pooling."""
 _WEEKDAYS = ("Thursday", "Friday", "Saturday", "Sunday", "Monday", "Tuesday", "Wednesday")
 
 
 @dataclass(frozen=True)
 class PhaseClock:
-    """A period in steps, the phase in which each sequence begins, and a moment of phase 0."""
+    """A period in steps, the first phase of each sequence, and a moment of phase 0."""
 
     period: int
     phases: tuple[int, ...]
@@ -44,7 +44,7 @@ class PhaseClock:
 
 @dataclass(frozen=True, eq=False)
 class PhaseCounts:
-    """Transitions by half of the turns, phase and states: (2, p, k, k)."""
+    """Transition counts by fold, phase and states: (2, p, k, k)."""
 
     halves: FloatArray
     states: tuple[Label, ...]
@@ -53,28 +53,29 @@ class PhaseCounts:
 def parse_period(
     period: Any, grid: Grid | None, starts: Sequence[int | None], phase: Any = None
 ) -> PhaseClock:
-    """Return the clock of sequences that begin at these moments, or in these phases."""
+    """Return the phases of sequences that begin at these moments, or in these phases."""
     step = None if grid is None else grid.step
     if isinstance(period, str):
         length, anchor = _cycle(period, step)
     else:
         length, anchor = integer(period, "period", 1, _LONGEST), None
     if phase is not None:
-        given = [phase] if np.ndim(phase) == 0 else listed(phase, "phase")
-        if len(given) not in (1, len(starts)):
+        numbers = [phase] if np.ndim(phase) == 0 else listed(phase, "phase")
+        if len(numbers) not in (1, len(starts)):
             raise InvalidInputError(
-                f"phase has {len(given)} numbers for {len(starts)} sequences; give one for all or "
-                "one for each."
+                f"phase has {len(numbers)} numbers for {len(starts)} sequences; give one for all "
+                "or one for each."
             )
-        read = [integer(one, "phase", 0) % length for one in given]
-        return PhaseClock(length, tuple(read * (len(starts) // len(read))), anchor)
+        first_phases = [integer(number, "phase", 0) % length for number in numbers]
+        each = tuple(first_phases * (len(starts) // len(first_phases)))
+        return PhaseClock(length, each, anchor)
     known = [start for start in starts if start is not None]
     if len(known) < len(starts) or step is None:
         if isinstance(period, str):
             raise InvalidInputError(
-                f"period={period!r} needs to know when each sequence begins, and nothing was read "
-                "with them that tells; give phase=, the number of steps since midnight, or read "
-                f"them with read_series({argument('time')}, {argument('every')})."
+                f"period={period!r} needs the moment at which each sequence begins, which is "
+                "unknown. Give phase=, the number of steps since midnight, or read the sequences "
+                f"with read_series({argument('time')}, {argument('every')})."
             )
         return PhaseClock(length, (0,) * len(starts), None)
     first = known[0] if anchor is None else anchor
@@ -102,7 +103,7 @@ def _cycle(period: str, step: int | None) -> tuple[int, int]:
 
 
 def start_suffix(anchor: int, cycle: int) -> str:
-    """Say when a day or week of these seconds begins, unless at midnight or before Monday.
+    """Return the time of phase 0 for a repr; "" for midnight, or for Monday in a week.
 
     >>> start_suffix(8 * 3600, 86_400), start_suffix(_MONDAY, 604_800), start_suffix(60, 604_800)
     (', from 08:00', '', ', from Thursday 00:01')
@@ -119,13 +120,13 @@ def start_suffix(anchor: int, cycle: int) -> str:
 def count_phase_transitions(
     sequences: Sequence[Any], states: Iterable[Any] | None, grid: Grid | None, clock: PhaseClock
 ) -> PhaseCounts:
-    """Count transitions by phase; turns fall into two halves by turns. O(T + p·k²)."""
+    """Return transition counts by phase; periods alternate between two folds. O(T + p·k²)."""
     paths, labels = encode_paths(sequences, states, grid)
     size, period = len(labels), clock.period
     if sum(map(len, paths)) <= period:
         raise InvalidInputError(
-            f"The data have no more time points than one period of {period}, so nothing in them "
-            "repeats; use a shorter period, or more data."
+            f"The data have no more time points than one period of {period}, so no phase occurs "
+            "twice; use a shorter period, or more data."
         )
     if period * size * size > MOST_CELLS:
         raise InvalidInputError(
@@ -134,56 +135,55 @@ def count_phase_transitions(
         )
     counts = np.zeros(2 * period * size * size)
     for number, (path, first) in enumerate(zip(paths, clock.phases, strict=True)):
-        turn, phase = np.divmod(np.arange(len(path) - 1) + first, period)
-        place = (((turn + number) % 2 * period + phase) * size + path[:-1]) * size + path[1:]
-        counts += np.bincount(place, minlength=len(counts))
+        cycle, phase = np.divmod(np.arange(len(path) - 1) + first, period)
+        cell = (((cycle + number) % 2 * period + phase) * size + path[:-1]) * size + path[1:]
+        counts += np.bincount(cell, minlength=len(counts))
     return PhaseCounts(counts.reshape(2, period, size, size), labels)
 
 
 def smoothed_phases(counted: PhaseCounts, smoothing: object) -> FloatArray:
-    """Return one matrix per phase, (p, k, k), with neighbours pooled as held-out data choose."""
+    """Return one matrix per phase, (p, k, k), with pooling chosen by held-out likelihood."""
     amount, scores = parse_smoothing(smoothing), {}
     if all(half.any() for half in counted.halves):
         scores = _scores(counted, max(amount, 0.5))
     width = max(scores, key=lambda reach: (scores[reach], reach), default=counted.halves.shape[1])
-    found = pooled_matrices(counted.halves.sum(axis=0), width, amount)
-    if np.isnan(found).any():
+    matrices = pooled_matrices(counted.halves.sum(axis=0), width, amount)
+    if np.isnan(matrices).any():
         raise InvalidInputError(
-            "A state is never left in some phase of the data, so without smoothing nothing is "
-            "known about what follows it; use smoothing > 0."
+            "A state is never left in some phase of the data, so without smoothing its transition "
+            "probabilities have no estimate; use smoothing > 0."
         )
-    return found
+    return matrices
 
 
 def phase_log_likelihoods(counted: PhaseCounts, smoothing: float) -> tuple[float, float]:
-    """The log-likelihood of turns held out: with the best pooling, and with all phases as one."""
+    """Return held-out log-likelihoods: with the best pooling, and with all phases pooled."""
     scores = _scores(counted, smoothing)
     return max(scores.values()), scores[counted.halves.shape[1]]
 
 
 def _scores(counted: PhaseCounts, smoothing: float) -> dict[int, float]:
-    """The log-likelihood of each half by the other, for every reach of pooling."""
-    one, other = counted.halves
+    """Return the held-out log-likelihood for every reach of pooling."""
+    a, b = counted.halves
     return {
         reach: sum(
-            log_likelihood(seen, pooled_matrices(fitted, reach, smoothing))
-            for fitted, seen in ((one, other), (other, one))
+            log_likelihood(test, pooled_matrices(fitted, reach, smoothing))
+            for fitted, test in ((a, b), (b, a))
         )
-        for reach in _reaches(len(one))
+        for reach in _reaches(len(a))
     }
 
 
 def _reaches(period: int) -> list[int]:
-    """0, 1, 2, 4, … phases to either side, and all of them."""
+    """Return the reaches tried: 0, 1, 2, 4, … phases to either side, and all phases."""
     most = (period - 1) // 2
     return [0, *(1 << power for power in range(most.bit_length()) if 1 << power <= most), period]
 
 
 def pooled_matrices(counts: FloatArray, reach: int, smoothing: float) -> FloatArray:
-    """The matrices of phases that count up to `reach` phases away, smoothed towards all phases."""
+    """Return a matrix per phase from phases up to `reach` away, smoothed towards all phases."""
     period, size = len(counts), counts.shape[1]
-    everything = counts.sum(axis=0)
-    overall = everything + smoothing
+    overall = counts.sum(axis=0) + smoothing
     with np.errstate(invalid="ignore", divide="ignore"):
         overall = overall / overall.sum(axis=1, keepdims=True)
         if 2 * reach + 1 >= period:

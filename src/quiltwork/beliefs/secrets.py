@@ -1,9 +1,9 @@
-"""Which time points are protected, and which of their values are kept apart.
+"""Secrets: the protected time points, and the secret pairs of their values.
 
-`secrets=(start, stop)` names time points, `pairs=[(a, b), …]` secret pairs as in Definition 2.1 of
-Pufferfish: nobody learns whether a value was a or b, while other values may become known. A pair
-that is not named is protected only as far as named ones lead from one to the other: (a, b) and
-(b, c) at ε each keep a and c apart at 2ε.
+`secrets=(start, stop)` selects time points, `pairs=[(a, b), …]` secret pairs as in Definition 2.1
+of Pufferfish: an output cannot tell whether the value was a or b, while other values may become
+known. A pair that is not listed is protected by a chain of listed ones only: (a, b) and (b, c) at ε
+each protect (a, c) at 2ε.
 
 Theorem: docs/theory/sweep.md (secret pairs)
 """
@@ -27,7 +27,7 @@ SecretPairs: TypeAlias = tuple[tuple[Label, Label], ...]
 
 
 def parse_secrets(secrets: Any, length: int) -> range:
-    """Return the protected nodes: start..stop inclusive, or all.
+    """Return the protected nodes, start..stop inclusive, or all of them.
 
     >>> parse_secrets((2, 4), 9)
     range(2, 5)
@@ -49,10 +49,10 @@ def parse_secrets(secrets: Any, length: int) -> range:
 
 
 def parse_pairs(pairs: Any, beliefs: Sequence[Belief], episode: int = 1) -> SecretPairs | None:
-    """Return the secret pairs of values, each once and in the order of the states; None for all.
+    """Return the secret pairs of values, each once, in the order of the states; None for all.
 
     Raises:
-        InvalidInputError: for anything but pairs of different states that every belief knows.
+        InvalidInputError: for anything but pairs of different states of every belief.
         UnsupportedError: for beliefs that are not about a series of states, and for episodes.
 
     >>> from quiltwork.beliefs import MarkovChain
@@ -66,22 +66,22 @@ def parse_pairs(pairs: Any, beliefs: Sequence[Belief], episode: int = 1) -> Secr
         if belief.states is None or belief.length is not None:
             about = "rows in no order" if belief.length is not None else "numbers"
             raise UnsupportedError(
-                f"pairs are two states of a time point each, and this belief is about {about}; "
-                "leave pairs out."
+                f"Secret pairs are pairs of states of a time point, and this belief is about "
+                f"{about}; leave pairs out."
             )
     if episode > 1:
         raise UnsupportedError(
-            f"pairs are values of one time point, and stretches of {episode} are one secret here; "
-            "leave out pairs or episode."
+            f"Secret pairs are values of one time point, but with episode={episode} a secret is "
+            f"{episode} time points in a row; leave out pairs or episode."
         )
-    found = {_read_pair(pair, beliefs) for pair in listed(pairs, "pairs")}
-    if not found:
+    distinct = {_parse_pair(pair, beliefs) for pair in listed(pairs, "pairs")}
+    if not distinct:
         raise InvalidInputError("pairs is empty, so nothing would be protected; name at least one.")
     states = list(beliefs[0].states or ())
-    return tuple(sorted(found, key=lambda pair: (states.index(pair[0]), states.index(pair[1]))))
+    return tuple(sorted(distinct, key=lambda pair: (states.index(pair[0]), states.index(pair[1]))))
 
 
-def _read_pair(pair: Any, beliefs: Sequence[Belief]) -> tuple[Label, Label]:
+def _parse_pair(pair: Any, beliefs: Sequence[Belief]) -> tuple[Label, Label]:
     if not isinstance(pair, (list, tuple)) or len(pair) != 2:
         raise InvalidInputError(f"A secret pair is two states (a, b), not {shortened(pair)}.")
     labels = [parse_label(one, "A state of a secret pair") for one in pair]
@@ -89,36 +89,36 @@ def _read_pair(pair: Any, beliefs: Sequence[Belief]) -> tuple[Label, Label]:
         for label in labels:
             if label not in (belief.states or ()):
                 raise InvalidInputError(
-                    f"{shortened(label)} of a secret pair is no state of the belief; there are "
-                    f"{', '.join(map(str, belief.states or ()))}."
+                    f"{shortened(label)} in a secret pair is not a state of the belief; its states "
+                    f"are {', '.join(map(str, belief.states or ()))}."
                 )
-    places = {label: (beliefs[0].states or ()).index(label) for label in labels}
-    if len(places) == 1:
+    order = {label: (beliefs[0].states or ()).index(label) for label in labels}
+    if len(order) == 1:
         raise InvalidInputError(
-            f"A secret pair names {shortened(labels[0])} twice; name two states."
+            f"A secret pair has {shortened(labels[0])} twice; give two different states."
         )
-    first, second = sorted(places, key=places.__getitem__)
+    first, second = sorted(order, key=order.__getitem__)
     return first, second
 
 
 def secret_pair_matrix(
     pairs: SecretPairs | None, states: Sequence[Label] | None
 ) -> BoolArray | None:
-    """(k, k) which states are kept apart, both ways; None for all of them."""
+    """Return (k, k) which pairs of states are secret, symmetric; None for all of them."""
     if pairs is None or states is None:
         return None
-    place = {label: index for index, label in enumerate(states)}
-    kept = np.zeros((len(place), len(place)), dtype=np.bool_)
+    index = {label: i for i, label in enumerate(states)}
+    secret = np.zeros((len(index), len(index)), dtype=np.bool_)
     for a, b in pairs:
-        kept[place[a], place[b]] = kept[place[b], place[a]] = True
-    return kept
+        secret[index[a], index[b]] = secret[index[b], index[a]] = True
+    return secret
 
 
 def pairs_to_json(pairs: SecretPairs | None) -> list[Any] | None:
-    """Write secret pairs as JSON values, labels with their types as in beliefs."""
+    """Return secret pairs as JSON values, labels with their types as in beliefs."""
     return None if pairs is None else [labels_to_json(pair) for pair in pairs]
 
 
 def pairs_from_json(written: Any) -> list[tuple[Label, ...]] | None:
-    """Read what `pairs_to_json` wrote; `parse_pairs` checks it against the beliefs."""
+    """Return the pairs that `pairs_to_json` wrote; `parse_pairs` checks them against beliefs."""
     return None if written is None else [tuple(labels_from_json(pair)) for pair in written]

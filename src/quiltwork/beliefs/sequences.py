@@ -1,8 +1,8 @@
-"""Reading sequences of labels: lists, NumPy arrays, pandas and Polars series, one or many.
+"""Sequences of labels as integer codes: from lists, NumPy arrays, pandas and Polars series.
 
-Every reader goes through `factorize`, which turns a sequence into integer codes and its distinct
-values, so that labels are looked at once per distinct value and not once per row. Errors name
-places, never what is there: a message is read by more people than the data.
+All functions use `factorize`, which turns a sequence into codes and its distinct values, so that a
+label is validated once per distinct value and not once per row. Error messages name positions,
+never values: more people read a message than may read the data.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ def factorize(sequence: Any) -> tuple[IntArray, list[Any]]:
 
 
 def cells_of(sequence: Any) -> list[Any] | NDArray[Any]:
-    """Return the cells of any container, one after the other, without looking at them."""
+    """Return the cells of any container in order, without validating them."""
     values = _values(sequence)
     if len(values) == 0:
         raise InvalidInputError("The sequence is empty; give at least one time point.")
@@ -109,11 +109,11 @@ def _values(sequence: Any) -> list[Any] | NDArray[Any]:
         and np.ndim(sequence) == 0
         and not hasattr(sequence, "to_numpy")
     ):
-        read = hasattr(sequence, "windows") and hasattr(sequence, "data")  # by read_series
-        way = "give its .data" if read else "write list('aab') for one label per character"
+        is_series = hasattr(sequence, "windows") and hasattr(sequence, "data")  # of read_series
+        remedy = "give its .data" if is_series else "write list('aab') for one label per character"
         raise InvalidInputError(
             f"A sequence of states is a list, array or series of labels, not of type "
-            f"{type(sequence).__name__}; {way}."
+            f"{type(sequence).__name__}; {remedy}."
         )
     if isinstance(sequence, range):
         return np.arange(sequence.start, sequence.stop, sequence.step)
@@ -138,7 +138,7 @@ def _values(sequence: Any) -> list[Any] | NDArray[Any]:
 
 
 def _from_columnar(series: Any) -> list[Any] | NDArray[Any]:
-    """Read Polars and Arrow columns; a column with gaps goes through Python to keep its None."""
+    """Return a Polars or Arrow column; one with nulls as a Python list, to keep None."""
     if hasattr(series, "to_pylist"):
         return list(series.to_pylist())
     if series.null_count() == 0:
@@ -168,37 +168,37 @@ def _factorize_integers(values: IntArray, original: np.dtype[Any]) -> tuple[IntA
     present[shifted] = True
     if present.all():
         return shifted, np.arange(low, high + 1).astype(original).tolist()
-    found = (np.flatnonzero(present) + low).astype(original)
-    return (np.cumsum(present, dtype=np.int64) - 1)[shifted], found.tolist()
+    values_present = (np.flatnonzero(present) + low).astype(original)
+    return (np.cumsum(present, dtype=np.int64) - 1)[shifted], values_present.tolist()
 
 
 def first_positions(codes: IntArray, count: int) -> IntArray:
-    """Return where each of the codes 0..count−1 first appears (0-based). O(T) at worst."""
+    """Return the first position (0-based) of each code 0..count−1. O(T) at worst."""
     first = np.full(count, -1, dtype=np.int64)
     for begin in range(0, len(codes), _CHUNK):
         chunk = codes[begin : begin + _CHUNK][::-1]
-        seen = np.full(count, -1, dtype=np.int64)
-        seen[chunk] = np.arange(begin + len(chunk) - 1, begin - 1, -1)
-        first = np.where(first < 0, seen, first)
+        in_chunk = np.full(count, -1, dtype=np.int64)
+        in_chunk[chunk] = np.arange(begin + len(chunk) - 1, begin - 1, -1)
+        first = np.where(first < 0, in_chunk, first)
         if (first >= 0).all():
             break
     return first
 
 
 def factorize_labels(sequence: Any) -> tuple[IntArray, tuple[Label, ...]]:
-    """Return codes and distinct labels, refusing what cannot be a label by its position."""
+    """Return codes and distinct labels; InvalidInputError names the position of a bad cell."""
     codes, distinct = factorize(sequence)
     labels: list[Label] = []
     for code, value in enumerate(distinct):
         if value is None or type(value) in (str, int, bool):
             labels.append(value)
             continue
-        labels.append(_read_cell(value, position_of(codes, code)))
+        labels.append(_parse_cell(value, position_of(codes, code)))
     return codes, tuple(labels)
 
 
 def as_labels(cells: list[Any] | NDArray[Any]) -> list[Any] | NDArray[Any]:
-    """Return cells that are all labels, whatever they were: None for missing ones and others."""
+    """Return cells as labels without raising: None for missing and invalid ones."""
     if isinstance(cells, np.ndarray) and (cells.dtype.kind != "f" or not np.isnan(cells).any()):
         return cells
     return [_label_or_none(cell) for cell in cells]
@@ -207,12 +207,12 @@ def as_labels(cells: list[Any] | NDArray[Any]) -> list[Any] | NDArray[Any]:
 def _label_or_none(value: Any) -> Label:
     if type(value) in _PLAIN and type(value) not in (float, tuple):
         return value  # type: ignore[no-any-return]
-    with suppress(Exception):  # whatever an object does when it is looked at
-        return _read_cell(value, 1)
+    with suppress(Exception):  # objects may raise anything when they are inspected
+        return _parse_cell(value, 1)
     return None
 
 
-def _read_cell(value: Any, position: int) -> Label:
+def _parse_cell(value: Any, position: int) -> Label:
     if _is_missing(value):
         raise _missing(position)
     with suppress(InvalidInputError):
@@ -285,6 +285,6 @@ def _missing(position: int) -> InvalidInputError:
 
 def _no_label(position: int) -> InvalidInputError:
     return InvalidInputError(
-        f"Position {position} holds what cannot be a label; a label is a str of valid Unicode, an "
-        "int, float, bool, None or a tuple of them."
+        f"Position {position} holds a value that cannot be a label; a label is a str of valid "
+        "Unicode, an int, float, bool, None or a tuple of them."
     )

@@ -1,4 +1,4 @@
-"""Finite sets of beliefs: any argument `beliefs` takes one belief or a list of them."""
+"""Finite sets of beliefs: the argument `beliefs` takes one belief or a list of them."""
 
 from __future__ import annotations
 
@@ -58,8 +58,7 @@ def _listed(beliefs: Any) -> tuple[Any, ...]:
         raise InvalidInputError(f"beliefs is {type(beliefs).__name__}; {_WANTED}")
     if not beliefs:
         raise InvalidInputError(
-            "The list of beliefs is empty, and a guarantee under no belief says nothing; give at "
-            "least one."
+            "The list of beliefs is empty, and a guarantee needs at least one belief; give one."
         )
     return tuple(beliefs)
 
@@ -67,21 +66,21 @@ def _listed(beliefs: Any) -> tuple[Any, ...]:
 def _check_same_data(members: tuple[Belief, ...]) -> None:
     if len({isinstance(belief, Gaussian) for belief in members}) > 1:
         raise InvalidInputError(
-            "Gaussian beliefs are about numbers, the others about states; a list must be of one "
-            "kind."
+            "Gaussian beliefs are about numbers, the others about states; a list must have one "
+            "kind only."
         )
 
 
 def _check_same(members: tuple[Belief, ...], what: str, shown: Callable[[Any], str]) -> None:
-    """Refuse beliefs that are about other states, or numbers of rows, than the first that says."""
-    known = [(i, getattr(one, what)) for i, one in enumerate(members, start=1)]
-    known = [(i, value) for i, value in known if value is not None]
-    for position, value in known[1:]:
-        if value != known[0][1]:
+    """Raise InvalidInputError for beliefs with different states, or numbers of rows."""
+    values = [(i, getattr(belief, what)) for i, belief in enumerate(members, start=1)]
+    values = [(i, value) for i, value in values if value is not None]
+    for position, value in values[1:]:
+        first, expected = values[0]
+        if value != expected:
             raise InvalidInputError(
-                f"Belief {position} has {shown(value)}, belief {known[0][0]} has "
-                f"{shown(known[0][1])}; give all beliefs the same states, in "
-                "the same order, or rows."
+                f"Belief {position} has {shown(value)}, belief {first} has {shown(expected)}; "
+                "give all beliefs the same states, in the same order, or rows."
             )
 
 
@@ -97,7 +96,7 @@ def _check_same_grid(members: tuple[Belief, ...]) -> None:
 
 
 def beliefs_to_json(beliefs: Belief | Sequence[Belief]) -> str:
-    """Write one belief as its own document, several as one of schema `quiltwork/belief/set`."""
+    """Return one belief as its own JSON document, several as one of schema `belief/set`."""
     members = as_beliefs(beliefs)
     if len(members) == 1:
         return members[0].to_json()
@@ -105,7 +104,11 @@ def beliefs_to_json(beliefs: Belief | Sequence[Belief]) -> str:
 
 
 def beliefs_from_json(text: str | bytes) -> tuple[Belief, ...]:
-    """Read what `beliefs_to_json` wrote; a single belief comes as a tuple of one."""
+    """Return the beliefs that `beliefs_to_json` wrote, as a tuple.
+
+    Raises:
+        InvalidInputError: if the text is not JSON, or not beliefs.
+    """
     if _schema(text) != _SET:
         return (belief_from_json(text),)
     members = field(files.load(text, _SET, (1,)), "beliefs")
@@ -115,10 +118,13 @@ def beliefs_from_json(text: str | bytes) -> tuple[Belief, ...]:
 
 
 def belief_from_json(text: str | bytes) -> Belief:
-    """Read one belief of any kind back from its JSON, bit for bit.
+    """Return the belief of any kind in a JSON document, bit for bit.
 
     Raises:
-        InvalidInputError: if the text is no JSON or no single belief.
+        InvalidInputError: if the text is not JSON, or not a single belief.
+
+    >>> belief_from_json(Clusters(["a", "a", "b"]).to_json())
+    Clusters(3 rows in 2 clusters; largest=2)
     """
     schema = _schema(text)
     if schema == _SET:
@@ -127,7 +133,7 @@ def belief_from_json(text: str | bytes) -> Belief:
         )
     if schema not in _KINDS:
         raise InvalidInputError(
-            f"A document of schema {schema!r} is not a belief; known are "
+            f"A document of schema {schema!r} is not a belief. Schemas of beliefs: "
             f"{', '.join(sorted(_KINDS))}."
         )
     belief: Belief = _KINDS[schema].from_json(text)
@@ -136,19 +142,19 @@ def belief_from_json(text: str | bytes) -> Belief:
 
 def _schema(text: str | bytes) -> str:
     document = files.parse(text)
-    found = document.get("schema") if isinstance(document, dict) else None
-    return str(found).removeprefix("quiltwork/")
+    schema = document.get("schema") if isinstance(document, dict) else None
+    return str(schema).removeprefix("quiltwork/")
 
 
 def digest(members: tuple[Belief, ...]) -> str:
-    """Return the SHA-256 of what the beliefs' JSON claims: not where they came from."""
+    """Return the SHA-256 of the beliefs' JSON without their sources."""
     content = _claims(json.loads(beliefs_to_json(members)))
     return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
 
 
 def _claims(document: Any) -> Any:
-    """Leave out sources, and grids that are unknown, which older releases did not mention."""
+    """Return a document without sources, and without unknown grids, as older releases wrote it."""
     if isinstance(document, dict):
-        told = {k: v for k, v in document.items() if k != "sources" and (k, v) != ("grid", None)}
-        return {k: _claims(v) for k, v in told.items()}
+        kept = {k: v for k, v in document.items() if k != "sources" and (k, v) != ("grid", None)}
+        return {k: _claims(v) for k, v in kept.items()}
     return [_claims(v) for v in document] if isinstance(document, list) else document

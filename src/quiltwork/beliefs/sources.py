@@ -1,16 +1,16 @@
-"""Sources: noticing that a belief was fitted on the data that are being released.
+"""Sources: recognizing that a belief was fitted on the data that are being released.
 
-A fitted belief used on its own data makes the noise scale itself a leak. What is remembered says
-where the data were, never what they held: a digest of a short series would give the series away to
-whoever tries them all, and equal pieces of two people are not the same data. So
+A belief fitted on the released data makes the noise scale itself a leak. Sources record where the
+data were, never their values: a digest of a short series could be inverted by enumeration, and
+equal values of two people are not the same data. So
 
-- sequences are recognised by their place in memory, for as long as the process has them;
-- a file is recognised by its path, if all that was read from it was fitted on. Only this is written
-  to the belief's file, as a digest salted by the belief's own matrix.
+- sequences are recognized by their address in memory, for as long as they live in the process;
+- a file is recognized by its path, if everything read from it was used in the fit. Only this is
+  written to the belief's file, as a digest salted by the belief's own matrix.
 
-Whether something is noticed therefore never depends on a value in the data. What is gone is
-forgotten, so memory that is used again is nobody's. Cost: O(n log n) to remember n sequences,
-O(log n) to look one up, and O(n) at worst where they lie interleaved.
+Recognition therefore never depends on a value in the data. Freed memory is forgotten, so reused
+memory is not mistaken for it. Cost: O(n log n) to record n sequences, O(log n) to look one up, and
+O(n) at worst where they are interleaved in memory.
 """
 
 from __future__ import annotations
@@ -32,11 +32,12 @@ from numpy.typing import NDArray
 from quiltwork.beliefs.matrices import FloatArray
 from quiltwork.beliefs.origins import codes_behind, memory_owner, origin_of, real_path
 from quiltwork.errors import InvalidInputError
+from quiltwork.exact import shortened
 
 
 @dataclass(frozen=True)
 class Stretch:
-    """Where the items of an array are: bytes from `first` to `end`, `width` of every `stride`."""
+    """The memory of an array: bytes from `first` to `end`, `width` of every `stride`."""
 
     first: int
     end: int
@@ -44,7 +45,7 @@ class Stretch:
     width: int
 
     def overlaps(self, other: Stretch) -> bool:
-        """Return whether they have a byte in common; on the safe side if their strides differ."""
+        """Return whether two stretches share a byte; True in doubt, if their strides differ."""
         if self.first >= other.end or other.first >= self.end:
             return False
         if self.stride != other.stride or self.stride == 0:
@@ -55,14 +56,14 @@ class Stretch:
 
 @dataclass(frozen=True, eq=False)
 class Memory:
-    """Sequences that were seen; each `keeper` returns None once its memory may be another's."""
+    """Recorded sequences; each `keeper` returns None once its memory may have been reused."""
 
     arrays: tuple[tuple[Stretch, Callable[[], Any]], ...] = ()
     things: Mapping[int, Callable[[], Any]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, sequences: Iterable[Any]) -> Memory:
-        """Remember arrays and pandas series of numbers by their addresses, others as objects."""
+        """Return a record of sequences: arrays and numeric series by address, others by object."""
         arrays: list[tuple[Stretch, Callable[[], Any]]] = []
         things: dict[int, Callable[[], Any]] = {}
         for sequence in sequences:
@@ -74,11 +75,11 @@ class Memory:
         return cls(tuple(sorted(arrays, key=lambda one: one[0].first)), things)
 
     def holds(self, sequence: Any) -> bool:
-        """Return whether a sequence is one of these, or shares an item with one in memory."""
+        """Return whether a sequence is one of these, or shares memory with one."""
         array = _array(sequence)
         if array is None:
-            seen = self.things.get(id(sequence))
-            return seen is not None and seen() is sequence
+            keeper = self.things.get(id(sequence))
+            return keeper is not None and keeper() is sequence
         sought = _stretch(array)
         at = bisect_left(self.arrays, sought.end, key=lambda one: one[0].first)
         while at > 0 and self._reach[at - 1] > sought.first:
@@ -90,14 +91,14 @@ class Memory:
 
     @cached_property
     def _reach(self) -> list[int]:
-        """How far the arrays up to each one reach."""
+        """The largest end of the arrays up to each one."""
         return list(accumulate((stretch.end for stretch, _ in self.arrays), max))
 
 
 def _array(sequence: Any) -> NDArray[Any] | None:
-    """Return the array that a sequence is, or that a pandas series shows; None for others.
+    """Return the array behind a sequence or a pandas series; None for others.
 
-    For what was read as codes, and for labels made of codes, it is these.
+    For sequences stored as codes, and labels made from them, it is the codes.
     """
     if (codes := codes_behind(sequence)) is not None:
         return codes if codes.size else None
@@ -114,7 +115,7 @@ def _stretch(array: NDArray[Any]) -> Stretch:
 
 
 def _keeper(thing: Any) -> Callable[[], Any]:
-    """Return a weak reference where there are such; a list must be held itself."""
+    """Return a weak reference, or for objects without one, such as lists, a strong one."""
     try:
         return weakref.ref(thing)
     except TypeError:
@@ -123,11 +124,11 @@ def _keeper(thing: Any) -> Callable[[], Any]:
 
 @dataclass(frozen=True)
 class Sources:
-    """Where the sequences of a fit were.
+    """The sources of a fit.
 
     Attributes:
         files: a salted digest of each file's path, as written to JSON.
-        memory: the sequences themselves, by their place; it is not copied, pickled or written.
+        memory: the sequences by address in memory; not copied, pickled or written.
     """
 
     files: frozenset[str] = frozenset()
@@ -135,11 +136,11 @@ class Sources:
 
     @classmethod
     def of(cls, sequences: Sequence[Any], matrix: FloatArray) -> Sources:
-        """Remember where the sequences are that a matrix was fitted on."""
+        """Return the sources of sequences on which a matrix was fitted."""
         salt = hashlib.sha256(matrix.tobytes()).hexdigest()[:16]
-        found = [origin for origin in map(origin_of, sequences) if origin is not None]
-        seen = Counter(map(id, found))
-        whole = {one.path for one in found if one.path and seen[id(one)] >= one.parts}
+        origins = [origin for origin in map(origin_of, sequences) if origin is not None]
+        used = Counter(map(id, origins))
+        whole = {one.path for one in origins if one.path and used[id(one)] >= one.parts}
         return cls(
             frozenset(_mark(path, salt) for path in whole),
             Memory.of(sequences),
@@ -160,24 +161,24 @@ class Sources:
         )
 
     @classmethod
-    def from_document(cls, found: Any) -> Sources:
-        """Read the field `sources` of a belief's JSON, a list of marks."""
-        if not isinstance(found, list) or not all(isinstance(item, str) for item in found):
-            raise InvalidInputError(f"sources must be a list of text, not {found!r}.")
-        return cls(frozenset(found))
+    def from_document(cls, document: Any) -> Sources:
+        """Return the sources from a belief's JSON, a list of salted digests."""
+        if not isinstance(document, list) or not all(isinstance(item, str) for item in document):
+            raise InvalidInputError(f"sources must be a list of text, not {shortened(document)}.")
+        return cls(frozenset(document))
 
     def __getstate__(self) -> frozenset[str]:
-        """Pickle and copy the files only."""
+        """Return the files only, for pickling and copying."""
         return self.files
 
     def __setstate__(self, files: frozenset[str]) -> None:
-        """Restore the files."""
+        """Restore the files, with no memory."""
         object.__setattr__(self, "files", files)
         object.__setattr__(self, "memory", Memory())
 
 
 NO_SOURCES = Sources()
-"""Of beliefs that were not fitted."""
+"""The sources of beliefs that were not fitted."""
 
 
 def _mark(path: str, salt: str) -> str:

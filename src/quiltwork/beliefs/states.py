@@ -1,4 +1,4 @@
-"""State labels: what may name a state, and how labels become the integers 0..k−1.
+"""State labels: str, int, float, bool, None and tuples of them; validated and compared.
 
 Labels are compared as Python compares them, so 1, 1.0 and True are one label: data read as 1.0
 match a state given as 1, and a list of states with two of them is refused as a duplicate.
@@ -34,8 +34,8 @@ def parse_label(value: Any, where: str) -> Label:
     if isinstance(value, float):
         if math.isnan(value):
             raise InvalidInputError(
-                f"{where} is NaN, which equals nothing, not even itself; use None or a word such "
-                "as 'missing' for a state of missing values."
+                f"{where} is NaN, which is not equal to itself; use None or a word such as "
+                "'missing' for a state of missing values."
             )
         return float(value) + 0.0
     if isinstance(value, str):
@@ -66,9 +66,9 @@ def parse_states(states: Iterable[Any] | None, size: int) -> tuple[Label, ...]:
 def distinct_labels(states: Iterable[Any]) -> tuple[Label, ...]:
     """Return distinct labels, at least one, in the order given."""
     if isinstance(states, Set):
-        raise InvalidInputError("states must be a list, not a set: their order counts.")
-    given = listed(states, "states")
-    labels = tuple(parse_label(value, f"State {i}") for i, value in enumerate(given, start=1))
+        raise InvalidInputError("states must be a list, not a set: their order matters.")
+    values = listed(states, "states")
+    labels = tuple(parse_label(value, f"State {i}") for i, value in enumerate(values, start=1))
     if not labels:
         raise InvalidInputError("states is empty; list the states, or leave it out.")
     _check_distinct(labels)
@@ -76,21 +76,21 @@ def distinct_labels(states: Iterable[Any]) -> tuple[Label, ...]:
 
 
 def _check_distinct(labels: tuple[Label, ...]) -> None:
-    """Refuse two equal labels, naming both."""
-    seen: dict[Label, int] = {}
+    """Raise InvalidInputError for two equal labels, naming both."""
+    position: dict[Label, int] = {}
     for i, label in enumerate(labels):
-        if label in seen:
-            first = labels[seen[label]]
-            hint = "" if repr(first) == repr(label) else " (Python holds 1, 1.0 and True equal)"
+        if label in position:
+            first = labels[position[label]]
+            hint = "" if repr(first) == repr(label) else " (in Python 1, 1.0 and True are equal)"
             raise InvalidInputError(
-                f"States {seen[label] + 1} and {i + 1} are the same label: {first!r} and "
+                f"States {position[label] + 1} and {i + 1} are the same label: {first!r} and "
                 f"{label!r}{hint}; give every state its own."
             )
-        seen[label] = i
+        position[label] = i
 
 
 def sorted_labels(labels: Iterable[Label]) -> tuple[Label, ...]:
-    """Sort labels of any types in one fixed order: None, numbers, text, tuples."""
+    """Return labels of any types in one fixed order: None, numbers, text, tuples."""
     return tuple(sorted(labels, key=_order))
 
 
@@ -103,10 +103,10 @@ def _order(label: Any) -> tuple[Any, ...]:
         return (3, *map(_order, label))
     if isinstance(label, Real):
         return (1, label)
-    return (4, type(label).__name__, str(label))  # a cell of a frame that is no label
+    return (4, type(label).__name__, str(label))  # a frame's cell may not be a label
 
 
 def show_labels(labels: tuple[Label, ...], most: int = 4) -> str:
-    """Write the first few labels for a message."""
+    """Return the first few labels for a message."""
     shown = ", ".join(map(repr, labels[:most]))
     return shown if len(labels) <= most else f"{shown}, … ({len(labels)} in all)"

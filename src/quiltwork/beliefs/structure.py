@@ -1,7 +1,7 @@
-"""What a chain can do at all: supports, communicating classes, periods.
+"""The structure of a chain's transition graph: supports, communicating classes, periods.
 
-Everything here is boolean, so no probability is too small to count. Boolean matrix products run
-as float32 products (k < 2²⁴ keeps them exact), O(k³) each.
+All computations are boolean, so no probability is too small to matter. Boolean matrix products run
+as float32 products (exact for k < 2²⁴), O(k³) each.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Time zones with their clock changes.
+"""Conversion between UTC and local time with clock changes, for arrays of seconds.
 
-Cost: one look at the zone for every quarter of an hour of the days that occur, since clocks change
-on these; it is kept.
+Offsets are looked up for every quarter of an hour of the days that occur, since clocks change at
+these, and cached per day.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _QUARTER = 900
 
 
 def parse_zone(name: str | None) -> ZoneInfo | None:
-    """Return a time zone by its name."""
+    """Return the time zone of a name; None for None."""
     if name is None:
         return None
     try:
@@ -38,7 +38,7 @@ def parse_zone(name: str | None) -> ZoneInfo | None:
 
 
 def local_seconds(seconds: NDArray[np.int64], zone: tzinfo) -> NDArray[np.int64]:
-    """Return what the clocks of a zone show at moments of UTC, as seconds from the epoch.
+    """Return the local times of UTC moments in a zone, as seconds from the epoch.
 
     >>> winter = np.array([1767225600])  # 2026-01-01
     >>> (local_seconds(winter, ZoneInfo("Europe/Berlin")) - winter).tolist()
@@ -49,7 +49,7 @@ def local_seconds(seconds: NDArray[np.int64], zone: tzinfo) -> NDArray[np.int64]
 
 @dataclass
 class RepeatedHour:
-    """One subject's way through an hour that comes twice.
+    """The state of one subject's rows within an hour that occurs twice, in autumn.
 
     Attributes:
         first: the latest time of the first pass, or the day's end once rows went back; -1 before.
@@ -64,7 +64,7 @@ class RepeatedHour:
 
 @dataclass
 class RowsBefore:
-    """What earlier blocks of rows leave behind: how many there were, and repeated hours.
+    """The state carried over from earlier blocks of rows: their number, and repeated hours.
 
     `name` describes a subject by its number, for messages.
     """
@@ -81,27 +81,29 @@ def utc_seconds(
     before: RowsBefore | None = None,
     rows: NDArray[np.int64] | None = None,
 ) -> NDArray[np.int64]:
-    """Return the moments of UTC at which the clocks of a zone show these seconds.
+    """Return the UTC moments of local times in a zone.
 
-    In the hour that comes twice in autumn the first pass of a subject through it, in the order of
-    the rows, is before the change. A time that is skipped in spring is read as after the change.
+    In the hour that occurs twice in autumn, a subject's first pass in the order of rows is before
+    the change. A local time that is skipped in spring counts as after the change.
     """
     early, late = _offsets(seconds, zone, _meant_on).T
     offsets: NDArray[np.int64] = early.copy()
     before = RowsBefore() if before is None else before
     back = np.diff(seconds, prepend=seconds[:1])
     for row in np.flatnonzero(early > late).tolist():
-        who, moment = int(subject[row]), int(seconds[row])
+        subject_number, moment = int(subject[row]), int(seconds[row])
         number = before.rows + row + 1 if rows is None else int(rows[row])
-        hour = before.hours.setdefault((who, moment // DAY), RepeatedHour())
+        hour = before.hours.setdefault((subject_number, moment // DAY), RepeatedHour())
         from_later = (
             row
-            and subject[row - 1] == who
+            and subject[row - 1] == subject_number
             and early[row - 1] == late[row - 1]
             and -DAY < back[row] < 0
         )
         if from_later or moment < hour.second:
-            raise _unordered(moment, number, before.name(who), 0 if from_later else hour.repeated)
+            raise _unordered(
+                moment, number, before.name(subject_number), 0 if from_later else hour.repeated
+            )
         if hour.first >= moment:
             offsets[row] = late[row]
             if hour.second < 0:
@@ -116,9 +118,9 @@ def utc_seconds(
 
 
 def _unordered(moment: int, number: int, subject: str, repeated: int) -> InvalidInputError:
-    """Return the error of a row that goes back once more in an hour that comes twice.
+    """Return the error of a row whose pass through a repeated hour is ambiguous.
 
-    `repeated` is the row that repeated a time in it: then the rows are in order, and one is double.
+    `repeated` is the row that repeated a time in it: then the rows are in order with a duplicate.
     """
     day = f"{EPOCH + timedelta(seconds=moment):%Y-%m-%d}"
     if repeated:
@@ -138,32 +140,32 @@ def _unordered(moment: int, number: int, subject: str, repeated: int) -> Invalid
 def _offsets(
     seconds: NDArray[np.int64], zone: tzinfo, on_day: Callable[[tzinfo, int], NDArray[np.int64]]
 ) -> NDArray[np.int64]:
-    """Return what `on_day` has for the quarter of an hour of each moment; one look a day."""
+    """Return the offsets by `on_day` of each moment's quarter of an hour, one lookup per day."""
     first = int(seconds.min()) // DAY if len(seconds) else 0
     days = seconds // DAY - first
     occurs = np.zeros(int(days.max(initial=0)) + 1, dtype=np.bool_)
     occurs[days] = True
-    known = [on_day(zone, first + day) for day in np.flatnonzero(occurs).tolist()]
-    if not known:
+    by_day = [on_day(zone, first + day) for day in np.flatnonzero(occurs).tolist()]
+    if not by_day:
         return np.zeros((0, 2), dtype=np.int64)
-    place = (np.cumsum(occurs) - 1)[days]
-    found: NDArray[np.int64] = np.stack(known)[place, seconds % DAY // _QUARTER]
-    return found
+    day_index = (np.cumsum(occurs) - 1)[days]
+    offsets: NDArray[np.int64] = np.stack(by_day)[day_index, seconds % DAY // _QUARTER]
+    return offsets
 
 
 @lru_cache(maxsize=1 << 14)
 def _shown_on(zone: tzinfo, day: int) -> NDArray[np.int64]:
-    """The offset in each quarter of an hour of a day of UTC."""
+    """Return the offset in each quarter of an hour of a UTC day."""
     quarters = range(day * DAY, (day + 1) * DAY, _QUARTER)
-    return np.array([[_offset(datetime.fromtimestamp(one, zone))] for one in quarters])
+    return np.array([[_offset(datetime.fromtimestamp(quarter, zone))] for quarter in quarters])
 
 
 @lru_cache(maxsize=1 << 14)
 def _meant_on(zone: tzinfo, day: int) -> NDArray[np.int64]:
-    """The offsets when clocks show a quarter of an hour of a day: the first and the last time."""
+    """Return both possible offsets of each quarter of an hour of a local day, the earlier first."""
     quarters = range(day * DAY, (day + 1) * DAY, _QUARTER)
-    shown = [(EPOCH + timedelta(seconds=one)).replace(tzinfo=zone) for one in quarters]
-    return np.array([[_offset(one), _offset(one.replace(fold=1))] for one in shown])
+    local = [(EPOCH + timedelta(seconds=quarter)).replace(tzinfo=zone) for quarter in quarters]
+    return np.array([[_offset(time), _offset(time.replace(fold=1))] for time in local])
 
 
 def _offset(moment: datetime) -> int:
