@@ -32,7 +32,7 @@ Qed.
 
 Theorem shown_checked : shown_statement.
 Proof.
-move=> R S V shows m P a ch a1 T i k Tik occurs so no FR FL fR fL rR rL g x x'.
+move=> R S V observe m P a ch a1 T i k Tik occurs so no FR FL fR fL rR rL g x x'.
 exact: (shown_sweep ch a1 Tik so no rR rL).
 Qed.
 
@@ -44,7 +44,7 @@ Qed.
 
 Theorem episode_shown_checked : episode_shown_statement.
 Proof.
-move=> R S V shows m P a ch P1 a1 T i n k Tink occurs so no FR FL fR fL rR rL CL CR g w w'.
+move=> R S V observe m P a ch P1 a1 T i n k Tink occurs so no FR FL fR fL rR rL CL CR g w w'.
 exact: (episode_inner a1 ch P1 Tink so no rR rL).
 Qed.
 
@@ -90,7 +90,7 @@ Qed.
 
 Theorem counting_checked : counting_statement.
 Proof.
-move=> G m B N; split=> [|R Omega mu delta bad heard mu0 each]; last exact: union_bound.
+move=> G m B N; split=> [|R Omega mu delta bad answers mu0 each]; last exact: union_bound.
 rewrite /N -tree_size; apply: eq_bigr => i _; rewrite -sum1_card big_mkcond /=.
 by apply: eq_bigr => t _; rewrite inE; case: ifP.
 Qed.

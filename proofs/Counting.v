@@ -79,13 +79,13 @@ Variables (R : realFieldType) (G Omega : finType) (mu : Omega -> R) (m B : nat) 
 Hypothesis mu0 : forall w, 0 <= mu w.
 
 (* The question that an analyst with fixed coins asks after these answers, and whether it fails
-   on the holdout w; what is heard before the i-th question. *)
+   on the holdout w; the answers before the i-th question. *)
 Variables (bad : seq (option G) -> pred Omega).
-Variables (heard : Omega -> forall i, i.-tuple (option G)).
+Variables (answers : Omega -> forall i, i.-tuple (option G)).
 Hypothesis each : forall t, \sum_(w | bad t w) mu w <= delta.
 
 Theorem union_bound :
-  \sum_(w | [exists i : 'I_m, (rounds (heard w i) < B)%N && bad (heard w i) w]) mu w
+  \sum_(w | [exists i : 'I_m, (rounds (answers w i) < B)%N && bad (answers w i) w]) mu w
     <= (\sum_(b < B) 'C(m, b.+1) * #|G| ^ b)%N%:R * delta.
 Proof.
 rewrite -tree_size natr_sum mulr_suml.
@@ -103,7 +103,7 @@ have pos i : 0 <= \sum_(t : i.-tuple (option G) | (rounds t < B)%N) (if bad t w 
   by apply: sumr_ge0 => t _; case: ifP.
 case: existsP => [[i /andP[ri bi]]|_]; last by apply: sumr_ge0 => i _; exact: pos.
 rewrite (bigD1 i) //=; apply: ler_paddr; first by apply: sumr_ge0 => j _; exact: pos.
-rewrite (bigD1 (heard w i)) //= bi ler_addl; apply: sumr_ge0 => t _; by case: ifP.
+rewrite (bigD1 (answers w i)) //= bi ler_addl; apply: sumr_ge0 => t _; by case: ifP.
 Qed.
 
 End Union.

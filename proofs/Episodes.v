@@ -215,27 +215,27 @@ Qed.
 End Windows.
 
 Section Inner.
-Variables (R : realFieldType) (S : finType) (V : eqType) (shows : S -> V) (a : nat -> R).
+Variables (R : realFieldType) (S : finType) (V : eqType) (observe : S -> V) (a : nat -> R).
 Hypothesis a1 : forall j, 1 <= a j.
 
 Let a0 j : 0 <= a j. Proof. exact: le_trans ler01 (a1 j). Qed.
 
 (* A run of points pays at most what all of it may pay. *)
 Lemma paid_shown_block (b : nat -> R) v v' r r' : size v = size v' -> size r = size r' ->
-  paid_shown shows b (v ++ r) (v' ++ r')
-    = paid_shown shows (fun j => b (j + size r)%N) v v' * paid_shown shows b r r'.
+  paid_shown observe b (v ++ r) (v' ++ r')
+    = paid_shown observe (fun j => b (j + size r)%N) v v' * paid_shown observe b r r'.
 Proof.
 elim: v v' => [|z v IH] [|z' v'] //= => [_ _|[sv] sr]; first by rewrite mul1r.
 by rewrite IH // mulrA /level_shown size_cat.
 Qed.
 
 Lemma paid_shown_most (b : nat -> R) v v' : (forall j, 1 <= b j) -> size v = size v' ->
-  paid_shown shows b v v' <= \prod_(0 <= j < size v) b j.
+  paid_shown observe b v v' <= \prod_(0 <= j < size v) b j.
 Proof.
 move=> b1; elim: v v' => [|z v IH] [|z' v'] //= => [_|[sv]]; first by rewrite big_geq.
 rewrite big_nat_recr //= mulrC; apply: ler_pmul; rewrite ?IH //.
-- exact: le_trans ler01 (paid_shown_ge1 shows b1 _ _).
-- exact: le_trans ler01 (level_shown_ge1 shows b1 _ _ _).
+- exact: le_trans ler01 (paid_shown_ge1 observe b1 _ _).
+- exact: le_trans ler01 (level_shown_ge1 observe b1 _ _ _).
 - by rewrite /level_shown; case: ifP.
 Qed.
 
@@ -244,19 +244,19 @@ Theorem episode_inner (m : S -> R) (P : nat -> S -> S -> R) (ch : chain m P)
     (occurs : nat -> pred S) (so : forall x, ~~ occurs 0%N x -> m x = 0)
     (no : forall t z x, occurs t z -> ~~ occurs t.+1 x -> P t z x = 0)
     (FR FL : nat -> S -> S -> R) (finR finL : nat -> rel S)
-    (recR : recursion (kernel_right P T) (fun=> 1) (level_shown shows (fun j => a (T - j.+1)%N))
+    (recR : recursion (kernel_right P T) (fun=> 1) (level_shown observe (fun j => a (T - j.+1)%N))
       (fun j => a (T - j.+1)%N) (fun=> predT) FR finR)
-    (recL : recursion (kernel_left P) m (level_shown shows a) a occurs FL finL)
+    (recL : recursion (kernel_left P) m (level_shown observe a) a occurs FL finL)
     (CL CR : R) (g : seq S -> R) (w w' : seq S) :
     end_bounds m P T i (i + n) k FL FR finL finR CL CR ->
-    within_shown shows a T g -> size w = n.+1 -> size w' = n.+1 ->
+    within_shown observe a T g -> size w = n.+1 -> size w' = n.+1 ->
     0 < episode_probability m P T i w -> 0 < episode_probability m P T i w' ->
   episode_mean m P T i g w
     <= (\prod_(i <= t < (i + n).+1) a t) * CL * CR * episode_mean m P T i g w'.
 Proof.
 move=> ends [g0 gl] sw sw'.
 pose b j := a (T - j.+1); have b1 j : 1 <= b j by exact: a1.
-apply: (episode ch P1 Tink so no (charges_shown shows a1) (charges_shown shows b1) recR recL ends)
+apply: (episode ch P1 Tink so no (charges_shown observe a1) (charges_shown observe b1) recR recL ends)
   => //; first by apply: prodr_ge0.
 move=> l l' r r' sl sl' sr sr'.
 have size_both y z t : size y = i -> size z = n.+1 -> size t = k -> size (rev y ++ z ++ t) = T.
@@ -265,8 +265,8 @@ apply: le_trans (gl _ (rev l' ++ w' ++ r') _ _) _; rewrite ?size_both //.
 rewrite ler_wpmul2r ?g0 ?size_both //.
 rewrite (@paid_shown_split _ _ _ _ _ T) ?size_cat ?sl ?sl' ?sw ?sw' ?sr ?sr' ?addSn //.
 rewrite paid_shown_block ?sw ?sr // mulrA; apply: ler_wpmul2r.
-  exact: le_trans ler01 (paid_shown_ge1 shows b1 _ _).
-rewrite mulrC; apply: ler_wpmul2r; first exact: le_trans ler01 (paid_shown_ge1 shows a1 _ _).
+  exact: le_trans ler01 (paid_shown_ge1 observe b1 _ _).
+rewrite mulrC; apply: ler_wpmul2r; first exact: le_trans ler01 (paid_shown_ge1 observe a1 _ _).
 apply: le_trans (paid_shown_most (fun j => b1 (j + k)%N) (etrans sw (esym sw'))) _.
 rewrite sw -{1}[i]add0n big_addn -addnS addKn big_nat_rev /= add0n.
 rewrite [X in X <= _]big_nat [X in _ <= X]big_nat; apply: ler_prod => j jn.

@@ -16,7 +16,7 @@ Let node_quilt y q := \sum_r joint y q r.
 Let node y := \sum_q node_quilt y q.
 Let quilt_rest q r := \sum_y joint y q r.
 Let quilt q := \sum_r quilt_rest q r.
-Let seen y := \sum_n \sum_q \sum_r mu y n q r * M y n q r.
+Let likelihood y := \sum_n \sum_q \sum_r mu y n q r * M y n q r.
 Hypotheses (mu0 : forall y n q r, 0 <= mu y n q r) (M0 : forall y n q r, 0 <= M y n q r).
 Hypotheses (c0 : 0 <= c) (I0 : 0 <= I).
 Hypothesis separates : forall y q r, joint y q r * quilt q = node_quilt y q * quilt_rest q r.
@@ -65,11 +65,11 @@ Lemma sum2_mul (F : Q -> Z -> R) z :
   (\sum_q \sum_r F q r) * z = \sum_q \sum_r F q r * z.
 Proof. by rewrite mulr_suml; apply: eq_bigr => q _; rewrite mulr_suml. Qed.
 
-Theorem quilt_bound : seen x / node x <= c * I * (seen x' / node x').
+Theorem quilt_bound : likelihood x / node x <= c * I * (likelihood x' / node x').
 Proof.
-have seenE y : seen y = \sum_q \sum_r \sum_n mu y n q r * M y n q r.
-  by rewrite /seen exchange_big /=; apply: eq_bigr => q _; rewrite exchange_big.
-rewrite ler_pdivr_mulr // mulrA mulrAC ler_pdivl_mulr // !seenE.
+have likelihoodE y : likelihood y = \sum_q \sum_r \sum_n mu y n q r * M y n q r.
+  by rewrite /likelihood exchange_big /=; apply: eq_bigr => q _; rewrite exchange_big.
+rewrite ler_pdivr_mulr // mulrA mulrAC ler_pdivl_mulr // !likelihoodE.
 rewrite sum2_mul [c * I * _]mulrC -mulrA sum2_mul.
 apply: ler_sum => q _; apply: ler_sum => r _; have := joint_le q r; have := average q r.
 set s := \sum_n _; set s' := \sum_n _ => le1 le2.

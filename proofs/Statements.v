@@ -1,14 +1,14 @@
-(* What is proved here: every definition and every statement, and no proof.
+(* All definitions and statements that are proved here, without the proofs.
 
    A mathematician should be able to read this file from top to bottom and agree that it
-   says what docs/theory says. `Checked.v` proves each `Definition ..._statement : Prop` and
-   prints what the proof assumes: nothing beyond the logic of Coq.
+   says what docs/theory says. `Checked.v` proves each `Definition ..._statement : Prop`;
+   `make proofs` prints what each proof assumes: nothing beyond the logic of Coq.
 
    Conventions. Numbers are from any ordered field R with decidable order (`realFieldType`:
    the rationals and the real numbers are two). States are a finite type S. A level s is
    kept as the factor e^s, so that sums of levels are products and no analysis is needed;
-   a bound on log(a/b) is one on a <= F * b. "Infinite" is not a number: a bound is claimed
-   for the pairs of a relation `finite` and for no others. *)
+   a bound on log(a/b) is one on a <= F * b. "Infinite" is not a number: bounds hold for
+   the pairs of a relation `finite` only. *)
 From mathcomp Require Import all_ssreflect all_algebra.
 
 Set Implicit Arguments.
@@ -31,13 +31,13 @@ Definition factor (w : window) : R := w.2.
 
 Definition valid (w : window) : bool := (first w <= last w)%N && (1 <= factor w).
 
-(* What a series shows in the window from a to b. *)
+(* The content of the window from a to b of a series. *)
 Definition content (a b : nat) (s : seq S) : seq S := take (b.+1 - a) (drop a s).
 
 Definition changed (w : window) (s s' : seq S) : bool :=
   content (first w) (last w) s != content (first w) (last w) s'.
 
-(* d: a window pays once if anything changes in it. *)
+(* d: every window whose content changes is charged once. *)
 Definition paid (levels : seq window) (s s' : seq S) : R :=
   \prod_(w <- levels | changed w s s') factor w.
 
@@ -52,7 +52,7 @@ Definition own (levels : seq window) (t : nat) : R :=
 Definition begins (levels : seq window) (T j : nat) : R :=
   \prod_(w <- levels | (first w + j.+1 == T)%N) factor w.
 
-(* The density of a transcript as a function of the data is within its levels. *)
+(* The density of a transcript, as a function of the data, moves by at most its levels. *)
 Definition within (T : nat) (levels : seq window) (g : seq S -> R) : Prop :=
   (forall s, size s = T -> 0 <= g s) /\
   (forall s s', size s = T -> size s' = T -> g s <= paid levels s s' * g s').
@@ -60,8 +60,8 @@ Definition within (T : nat) (levels : seq window) (g : seq S -> R) : Prop :=
 End Levels.
 
 (* docs/theory/sweep.md, Setting: "Releases use fresh coins and are chosen adaptively; along
-   any transcript their joint density is a function g of the data." What comes next, its
-   windows and its levels depend on the outputs so far. *)
+   any transcript their joint density is a function g of the data." The next release, its
+   windows and its levels may depend on the outputs so far. *)
 Section Transcripts.
 Variables (R : realFieldType) (S : finType) (O : Type).
 Variables (density : seq O -> O -> seq S -> R) (spent : seq O -> seq (window R)).
@@ -86,7 +86,7 @@ Definition transcript_statement : Prop :=
 
 (** * 2. One side of a node *)
 
-(* Everything that lies in one direction of a node, read outwards: the head of a list is the
+(* All nodes in one direction of a node, listed outwards: the head of a list is the
    next node, its last element the end of the series. A node with k nodes beyond it has depth
    k. The right side of a chain has the matrices as kernels and the boundary value 1, the
    left side the transposed matrices and the law of the first node. *)
@@ -97,7 +97,7 @@ Variables (R : realFieldType) (S : finType).
    e x: weight of x at depth 0. *)
 Variables (K : nat -> S -> S -> R) (e : S -> R).
 
-(* The weighted sum of h over all that may lie beyond a node of depth k in state x. *)
+(* The weighted sum of h over all states of the nodes beyond a node of depth k in state x. *)
 Fixpoint beyond (k : nat) (x : S) (h : seq S -> R) : R :=
   if k is j.+1 then \sum_z K j x z * beyond j z (fun s => h (z :: s))
   else e x * h [::].
@@ -106,7 +106,7 @@ Fixpoint beyond (k : nat) (x : S) (h : seq S -> R) : R :=
 Fixpoint steps (m k : nat) (x z : S) : R :=
   if m is m'.+1 then \sum_y K (m + k) x y * steps m' k y z else K k x z.
 
-(* D s s': the factor that a change of the nodes of s into those of s' costs. *)
+(* D s s': the cost of changing the nodes of s into those of s', as a factor. *)
 Variable D : seq S -> seq S -> R.
 
 Definition moves_by (k : nat) (h : seq S -> R) : Prop :=
@@ -115,8 +115,8 @@ Definition moves_by (k : nat) (h : seq S -> R) : Prop :=
 Definition nonnegative (k : nat) (h : seq S -> R) : Prop :=
   forall s, size s = k -> 0 <= h s.
 
-(* f j z z': what the node of depth j pays for changing from z to z';
-   g j: the most that it pays. *)
+(* f j z z': the charge of the node of depth j for changing from z to z';
+   g j: its largest charge. *)
 Variables (f : nat -> S -> S -> R) (g : nat -> R).
 
 Record charges : Prop := Charges {
@@ -130,8 +130,8 @@ Record charges : Prop := Charges {
   charge_most : forall j z z', f j z z' <= g j;
   charge_most_ge0 : forall j, 0 <= g j }.
 
-(* States that can occur at a depth. On the right all do; on the left a state that
-   cannot occur is left out, and bounds nothing. *)
+(* States that can occur at a depth. On the right all can; on the left a state that
+   cannot occur is left out of every bound. *)
 Variable occurs : nat -> pred S.
 
 Record support : Prop := Support {
@@ -140,7 +140,7 @@ Record support : Prop := Support {
   occurs0 : forall x, ~~ occurs 0 x -> e x = 0;
   occursS : forall j x, ~~ occurs j.+1 x -> forall z, occurs j z -> K j x z = 0 }.
 
-(* F k x x': a bound on the ratio; finite k x x': there is one (else "no limit"). *)
+(* F k x x': a bound on the ratio; finite k x x': whether there is one. *)
 Variables (F : nat -> S -> S -> R) (finite : nat -> rel S).
 
 (* u is in U(A) with A = f + F, levels as factors. *)
@@ -149,13 +149,13 @@ Definition admissible (k : nat) (u : S -> R) : Prop :=
   (forall z z', occurs k z -> occurs k z' -> z != z' -> finite k z z' ->
      u z <= f k z z' * F k z z' * u z').
 
-(* m.+1 steps: what the m nodes in between pay, times the program L. *)
+(* m.+1 steps: the charges of the m nodes in between, times the program L. *)
 Definition by_steps (k m : nat) (x x' : S) : Prop :=
   forall u, admissible k u ->
     (\prod_(k.+1 <= j < (m + k).+1) g j) * (\sum_(z | occurs k z) steps m k x z * u z)
       <= F (m + k).+1 x x' * (\sum_(z | occurs k z) steps m k x' z * u z).
 
-(* To the end: everything beyond pays. *)
+(* To the end of the series: all nodes beyond are charged. *)
 Definition by_total (k : nat) (x x' : S) : Prop :=
   (\prod_(0 <= j < k) g j) * beyond k x (fun=> 1)
     <= F k x x' * beyond k x' (fun=> 1).
@@ -168,7 +168,7 @@ Definition recursion : Prop :=
 End Sides.
 
 (* The recursion bounds every function that moves by D, at every depth. D is abstract here:
-   what windows pay (below), or what a function of the state shows (further below). *)
+   the charges of windows (section 3), or of observed changes (section 5). *)
 Definition side_statement : Prop :=
   forall (R : realFieldType) (S : finType) (K : nat -> S -> S -> R) (e : S -> R)
     (D : seq S -> seq S -> R) (f : nat -> S -> S -> R) (g : nat -> R)
@@ -238,10 +238,10 @@ Definition sweep_statement : Prop :=
 Section Tree.
 Variables (R : realFieldType) (S : finType).
 
-(* A z z': the limit of z over z', where `limited z z'`. Every state hangs below a parent,
-   at its upper limit over it or at its lower one; `u` is what the tree says, and need not
-   be feasible. `pass z` is what z and all that hangs below it have too much of: positive
-   at the upper limit, negative at the lower one, 0 at the root. *)
+(* A z z': the upper limit of u z / u z', if `limited z z'`. Every state has a parent and is at
+   its upper or lower limit relative to it; `u` is the solution of the tree, which need not be
+   feasible. `pass z` is the flow from z and its subtree to the parent: positive at an
+   upper limit, negative at a lower one, 0 at the root. *)
 Variables (A : S -> S -> R) (limited : rel S) (u : S -> R).
 Variables (parent : S -> S) (pass : S -> R).
 
@@ -271,7 +271,7 @@ Definition program_statement : Prop :=
 Section Endless.
 Variables (R : realFieldType) (S : finType) (K : S -> S -> R) (e : S -> R).
 
-(* The levels of a node, for a pair of states and the most there is. *)
+(* The level of a node for each pair of states, and the largest one. *)
 Variables (level : S -> S -> R) (most : R).
 
 (* Powers of the matrix. *)
@@ -318,12 +318,12 @@ Definition endless_statement : Prop :=
 (* docs/theory/functions-of-a-state.md: "a release does not move between inner states that show
    the same": A[z,z'] = s 1{f(z) <> f(z')} + R[z,z']. Every point pays by itself. *)
 Section Shown.
-Variables (R : realFieldType) (S : finType) (V : eqType) (shows : S -> V).
+Variables (R : realFieldType) (S : finType) (V : eqType) (observe : S -> V).
 
-(* a j: what the node of depth j pays where a change of it shows. *)
+(* a j: the charge of the node of depth j for an observed change. *)
 Variable a : nat -> R.
 
-Definition level_shown (j : nat) (z z' : S) : R := if shows z == shows z' then 1 else a j.
+Definition level_shown (j : nat) (z z' : S) : R := if observe z == observe z' then 1 else a j.
 
 Fixpoint paid_shown (s s' : seq S) : R :=
   match s, s' with
@@ -333,17 +333,16 @@ Fixpoint paid_shown (s s' : seq S) : R :=
 
 End Shown.
 
-(* a t: what time point t of T pays where a change of it shows. *)
-
-Definition within_shown (R : realFieldType) (S : finType) (V : eqType) (shows : S -> V)
+(* a t: the charge of time point t of T for an observed change. *)
+Definition within_shown (R : realFieldType) (S : finType) (V : eqType) (observe : S -> V)
     (a : nat -> R) (T : nat) (g : seq S -> R) : Prop :=
   (forall s, size s = T -> 0 <= g s) /\
   (forall s s', size s = T -> size s' = T ->
-     g s <= paid_shown shows (fun j => a (T - j.+1)%N) s s' * g s').
+     g s <= paid_shown observe (fun j => a (T - j.+1)%N) s s' * g s').
 
-(* The sweep, with what a function of the state shows in place of windows. *)
+(* The sweep for functions of a state: observed changes are charged instead of windows. *)
 Definition shown_statement : Prop :=
-  forall (R : realFieldType) (S : finType) (V : eqType) (shows : S -> V)
+  forall (R : realFieldType) (S : finType) (V : eqType) (observe : S -> V)
     (m : S -> R) (P : nat -> S -> S -> R) (a : nat -> R),
     chain m P -> (forall j, 1 <= a j) ->
   forall (T i k : nat), T = (i + k.+1)%N ->
@@ -351,14 +350,14 @@ Definition shown_statement : Prop :=
     (forall x, ~~ occurs 0%N x -> m x = 0) ->
     (forall t z x, occurs t z -> ~~ occurs t.+1 x -> P t z x = 0) ->
   forall (FR FL : nat -> S -> S -> R) (finR finL : nat -> rel S),
-    recursion (kernel_right P T) (fun=> 1) (level_shown shows (fun j => a (T - j.+1)%N))
+    recursion (kernel_right P T) (fun=> 1) (level_shown observe (fun j => a (T - j.+1)%N))
       (fun j => a (T - j.+1)%N) (fun=> predT) FR finR ->
-    recursion (kernel_left P) m (level_shown shows a) a occurs FL finL ->
+    recursion (kernel_left P) m (level_shown observe a) a occurs FL finL ->
   forall (g : seq S -> R) (x x' : S),
-    within_shown shows a T g ->
+    within_shown observe a T g ->
     occurs i x -> occurs i x' -> x != x' -> finL i x x' -> finR k x x' ->
   partial_mean m P T i g x
-    <= level_shown shows a i x x' * FL i x x' * FR k x x' * partial_mean m P T i g x'.
+    <= level_shown observe a i x x' * FL i x x' * FR k x x' * partial_mean m P T i g x'.
 
 (** * 6. Episodes *)
 
@@ -410,9 +409,9 @@ Definition episode_statement : Prop :=
        episode_mean m P T i g w'.
 
 (* docs/theory/functions-of-a-state.md, Episodes: "every pair of inner states counts" at the ends.
-   Every point of the episode may pay, whatever it shows. *)
+   Every point of the episode may pay, whatever it observe. *)
 Definition episode_shown_statement : Prop :=
-  forall (R : realFieldType) (S : finType) (V : eqType) (shows : S -> V)
+  forall (R : realFieldType) (S : finType) (V : eqType) (observe : S -> V)
     (m : S -> R) (P : nat -> S -> S -> R) (a : nat -> R),
     chain m P -> (forall t x, \sum_z P t x z = 1) -> (forall j, 1 <= a j) ->
   forall (T i n k : nat), T = (i + (n + k).+1)%N ->
@@ -420,12 +419,12 @@ Definition episode_shown_statement : Prop :=
     (forall x, ~~ occurs 0%N x -> m x = 0) ->
     (forall t z x, occurs t z -> ~~ occurs t.+1 x -> P t z x = 0) ->
   forall (FR FL : nat -> S -> S -> R) (finR finL : nat -> rel S),
-    recursion (kernel_right P T) (fun=> 1) (level_shown shows (fun j => a (T - j.+1)%N))
+    recursion (kernel_right P T) (fun=> 1) (level_shown observe (fun j => a (T - j.+1)%N))
       (fun j => a (T - j.+1)%N) (fun=> predT) FR finR ->
-    recursion (kernel_left P) m (level_shown shows a) a occurs FL finL ->
+    recursion (kernel_left P) m (level_shown observe a) a occurs FL finL ->
   forall (CL CR : R) (g : seq S -> R) (w w' : seq S),
     end_bounds m P T i (i + n) k FL FR finL finR CL CR ->
-    within_shown shows a T g -> size w = n.+1 -> size w' = n.+1 ->
+    within_shown observe a T g -> size w = n.+1 -> size w' = n.+1 ->
     0 < episode_probability m P T i w -> 0 < episode_probability m P T i w' ->
   episode_mean m P T i g w
     <= (\prod_(i <= t < (i + n).+1) a t) * CL * CR * episode_mean m P T i g w'.
@@ -565,14 +564,14 @@ Definition quilt_statement : Prop :=
     let node x := \sum_q node_quilt x q in           (* P(x) *)
     let quilt_rest q r := \sum_x joint x q r in      (* P(q, r) *)
     let quilt q := \sum_r quilt_rest q r in          (* P(q) *)
-    let seen x := \sum_n \sum_q \sum_r mu x n q r * M x n q r in
+    let likelihood x := \sum_n \sum_q \sum_r mu x n q r * M x n q r in
     (forall x n q r, 0 <= mu x n q r) -> (forall x n q r, 0 <= M x n q r) ->
     0 <= c -> 0 <= I ->
     (forall x q r, joint x q r * quilt q = node_quilt x q * quilt_rest q r) ->
     (forall q, node_quilt x q * node x' <= I * (node_quilt x' q * node x)) ->
     (forall n n' q r, M x n q r <= c * M x' n' q r) ->
     0 < node x -> 0 < node x' ->
-  seen x / node x <= c * I * (seen x' / node x').
+  likelihood x / node x <= c * I * (likelihood x' / node x').
 
 (* docs/theory/influence-curve.md, Theorem 2, for one node: the least of lines with intercepts at
    least 0 is subadditive, which is Theorem 3.7 of the paper. `size` is |N_Q|, `infl` e(Q|i). *)
@@ -633,16 +632,16 @@ Definition k_anonymity_statement : Prop :=
 Definition rounds (G : finType) (t : seq (option G)) : nat := count isSome t.
 
 (* docs/theory/counting.md: the questions that can come up, and the union bound over them. `bad t
-   w`: the question asked after the answers t fails on the holdout w; `heard w i`: what an analyst
-   with fixed coins has heard there before the i-th question. No independence is used. *)
+   w`: the question asked after the answers t fails on the holdout w; `answers w i`: the answers
+   that an analyst with fixed coins has there before the i-th question. No independence is used. *)
 Definition counting_statement : Prop :=
   forall (G : finType) (m B : nat),
     let N := (\sum_(b < B) 'C(m, b.+1) * #|G| ^ b)%N in
     (\sum_(i < m) #|[set t : i.-tuple (option G) | rounds t < B]|)%N = N /\
     forall (R : realFieldType) (Omega : finType) (mu : Omega -> R) (delta : R)
-      (bad : seq (option G) -> pred Omega) (heard : Omega -> forall i, i.-tuple (option G)),
+      (bad : seq (option G) -> pred Omega) (answers : Omega -> forall i, i.-tuple (option G)),
       (forall w, 0 <= mu w) -> (forall t, \sum_(w | bad t w) mu w <= delta) ->
-    \sum_(w | [exists i : 'I_m, (rounds (heard w i) < B)%N && bad (heard w i) w]) mu w
+    \sum_(w | [exists i : 'I_m, (rounds (answers w i) < B)%N && bad (answers w i) w]) mu w
       <= N%:R * delta.
 
 (** * 12. Exact sampling *)
