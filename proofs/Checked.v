@@ -36,6 +36,12 @@ move=> R S V observe m P a ch a1 T i k Tik occurs so no FR FL fR fL rR rL g x x'
 exact: (shown_sweep ch a1 Tik so no rR rL).
 Qed.
 
+Theorem secret_checked : secret_statement.
+Proof.
+move=> R S V observe m P a ch a1 T i k Tik occurs so no FR FL fR fL rR rL L va vb optimum g.
+exact: (observed ch a1 Tik so no rR rL optimum).
+Qed.
+
 Theorem episode_checked : episode_statement.
 Proof.
 move=> R S m P ch P1 T i n k levels Tink ok occurs so no FR FL fR fL rR rL CL CR g w w'.

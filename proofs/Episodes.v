@@ -278,3 +278,40 @@ by rewrite [(j + i)%N]addnC -addnA [(j + _)%N]addnA subnKC.
 Qed.
 
 End Inner.
+
+(* The secret is what a function of the state at a time point shows. *)
+Section Observed.
+Variables (R : realFieldType) (S : finType) (V : eqType) (observe : S -> V).
+Variables (m : S -> R) (P : nat -> S -> S -> R) (a : nat -> R).
+Hypotheses (ch : chain m P) (a1 : forall j, 1 <= a j).
+Variables (T i k : nat).
+Hypothesis Tik : T = (i + k.+1)%N.
+Variable occurs : nat -> pred S.
+Hypothesis so : forall x, ~~ occurs 0%N x -> m x = 0.
+Hypothesis no : forall t z x, occurs t z -> ~~ occurs t.+1 x -> P t z x = 0.
+Variables (FR FL : nat -> S -> S -> R) (finR finL : nat -> rel S).
+Hypothesis recR : recursion (kernel_right P T) (fun=> 1)
+  (level_shown observe (fun j => a (T - j.+1)%N)) (fun j => a (T - j.+1)%N) (fun=> predT) FR finR.
+Hypothesis recL : recursion (kernel_left P) m (level_shown observe a) a occurs FL finL.
+Variables (L : R) (va vb : V).
+Hypothesis optimum : forall W : S -> R, (forall x, 0 <= W x) ->
+  (forall x, ~~ occurs i x -> W x = 0) ->
+  (forall x x', occurs i x -> occurs i x' -> x != x' -> finL i x x' -> finR k x x' ->
+     W x <= level_shown observe a i x x' * FL i x x' * FR k x x' * W x') ->
+  \sum_(x | observe x == va) W x <= L * (\sum_(x | observe x == vb) W x).
+
+Theorem observed g : within_shown observe a T g ->
+    0 < observed_probability observe m P T i va -> 0 < observed_probability observe m P T i vb ->
+  observed_mean observe m P T i g va
+    <= L * (observed_probability observe m P T i vb / observed_probability observe m P T i va) *
+       observed_mean observe m P T i g vb.
+Proof.
+move=> wi pa pb; apply: ratio_conditional => //; apply: optimum => [x|x nx|x x' ox ox' ne fl fr].
+- have [g0 _] := wi; apply: sumr_ge0 => s _.
+  by rewrite mulr_ge0 ?(law_ge0 ch) ?g0 ?size_tuple.
+- rewrite (partial_mean_both m P Tik); apply: beyond_impossible nx.
+  exact: (support_left ch so no).
+- exact: (shown_sweep ch a1 Tik so no recR recL wi).
+Qed.
+
+End Observed.

@@ -359,6 +359,43 @@ Definition shown_statement : Prop :=
   partial_mean m P T i g x
     <= level_shown observe a i x x' * FL i x x' * FR k x x' * partial_mean m P T i g x'.
 
+(* docs/theory/functions-of-a-state.md, The secret: "leak(i) = max over shown a <> b of
+   L(p_a, p_b; B)", for the values va and vb of the observed function at time point i. `L` is at
+   least the optimum of the program over the limits of all pairs of inner states; the laws p_a
+   and p_b are in W, which is P(X_i = x) E[g | X_i = x]. *)
+Section Secret.
+Variables (R : realFieldType) (S : finType) (V : eqType) (observe : S -> V).
+Variables (m : S -> R) (P : nat -> S -> S -> R).
+Definition observed_probability (T i : nat) (v : V) : R :=
+  \sum_(x | observe x == v) probability m P T i x.
+Definition observed_mean (T i : nat) (g : seq S -> R) (v : V) : R :=
+  (\sum_(x | observe x == v) partial_mean m P T i g x) / observed_probability T i v.
+End Secret.
+
+Definition secret_statement : Prop :=
+  forall (R : realFieldType) (S : finType) (V : eqType) (observe : S -> V)
+    (m : S -> R) (P : nat -> S -> S -> R) (a : nat -> R),
+    chain m P -> (forall j, 1 <= a j) ->
+  forall (T i k : nat), T = (i + k.+1)%N ->
+  forall (occurs : nat -> pred S),
+    (forall x, ~~ occurs 0%N x -> m x = 0) ->
+    (forall t z x, occurs t z -> ~~ occurs t.+1 x -> P t z x = 0) ->
+  forall (FR FL : nat -> S -> S -> R) (finR finL : nat -> rel S),
+    recursion (kernel_right P T) (fun=> 1) (level_shown observe (fun j => a (T - j.+1)%N))
+      (fun j => a (T - j.+1)%N) (fun=> predT) FR finR ->
+    recursion (kernel_left P) m (level_shown observe a) a occurs FL finL ->
+  forall (L : R) (va vb : V),
+    (forall W : S -> R, (forall x, 0 <= W x) -> (forall x, ~~ occurs i x -> W x = 0) ->
+       (forall x x', occurs i x -> occurs i x' -> x != x' -> finL i x x' -> finR k x x' ->
+          W x <= level_shown observe a i x x' * FL i x x' * FR k x x' * W x') ->
+       \sum_(x | observe x == va) W x <= L * (\sum_(x | observe x == vb) W x)) ->
+  forall (g : seq S -> R),
+    within_shown observe a T g ->
+    0 < observed_probability observe m P T i va -> 0 < observed_probability observe m P T i vb ->
+  observed_mean observe m P T i g va
+    <= L * (observed_probability observe m P T i vb / observed_probability observe m P T i va) *
+       observed_mean observe m P T i g vb.
+
 (** * 6. Episodes *)
 
 Section Episodes.
