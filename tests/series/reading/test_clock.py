@@ -331,7 +331,7 @@ def test_what_does_not_go_together_is_refused(tmp_path):
     path.write_text("t,s\n2026-03-29T01:00,a\n2026-03-29T03:00,b\n2026-03-29T04:00,b\n")
     changed = read_series(path, "s", **berlin)
     for question in (qw.release, lambda data, *rest: align_to_starts([daily], [data])):
-        with pytest.raises(InvalidInputError, match="says when its phase 0 is"):
+        with pytest.raises(InvalidInputError, match="needs the moment of phase 0"):
             question(changed.data.coded[None], qw.queries.histogram(), daily)
 
 

@@ -320,7 +320,7 @@ def test_a_lost_day_of_times_that_are_about_regular_or_of_other_steps_is_told(tm
 @pytest.mark.parametrize(
     ("wrong", "words"),
     [
-        ("x,1", "Row 2 of column 't' holds no"),
+        ("x,1", "Row 2 of column 't' is not a whole"),
         ("5,1", r"Row 2.* repeats"),
         ("6", "Row 2 of '.*b.csv'"),
     ],

@@ -1,5 +1,5 @@
-"""Files and frames to sequences of states: columns, times, public bins, gaps and many subjects.
+"""Files and frames to sequences of states: columns, times, public bins, gaps and subjects.
 
-Nothing here is private or spends budget: it prepares what `quiltwork.release` takes. Which edges,
-grid and treatment of gaps are used must be decided without looking at the protected values.
+Reading adds no noise and spends no budget: it prepares the data of `quiltwork.release`. Edges, grid
+and the treatment of gaps must be chosen without looking at the protected values.
 """

@@ -1,4 +1,4 @@
-"""Numbers to states by public edges, and the grid that a series is read on.
+"""Public bins, which turn numbers into states, and the grid on which a series is read.
 
 Edges e_1 < … < e_m make the m+1 states below e_1, from e_i up to but not including e_{i+1}, and
 from e_m on. They are public: chosen without looking at the protected data.
@@ -56,7 +56,7 @@ class Bins:
         return cls(numbers, names)
 
     def codes(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        """Return the state of each value as 0..m; NaN must be dealt with before."""
+        """Return the state of each value as 0..m; NaN must be removed before."""
         return np.searchsorted(np.array(self.edges), values, side="right").astype(np.int64)
 
 
@@ -86,7 +86,7 @@ def requested_grid(
 
 
 def agreed_grid(requested: Grid, members: Sequence[Belief], *, named: bool, timed: bool) -> Grid:
-    """Return the grid to read on: the requested one, completed by those of the beliefs.
+    """Return the grid to read on: the requested grid, completed by those of the beliefs.
 
     Args:
         requested: the grid of the caller's arguments.
@@ -123,7 +123,7 @@ def _no_times(step: int, requested: int | None) -> InvalidInputError:
     if requested is None:
         return InvalidInputError(
             f"The belief is about steps of {duration(step)}, and without times the records cannot "
-            f"be put on them; name the time column, {argument('time')}."
+            f"be assigned to steps; name the time column, {argument('time')}."
         )
     return InvalidInputError(
         "A regular grid (every) needs the name of the time column (time, --time)."

@@ -1,4 +1,4 @@
-"""Local time: the clock of a series, and windows as people say them.
+"""Local time: the clock of a series, and windows in words.
 
 A series counts seconds from the epoch in UTC, or on the clock of its place where no zone is given
 or a time point is a day: local days have 23 or 25 hours when clocks change.
@@ -30,25 +30,25 @@ _HELP = (
 
 @dataclass(frozen=True)
 class Clock:
-    """How the seconds of a series are to be read.
+    """The time zone of a series, and whether its seconds are local time or UTC.
 
     Attributes:
-        zone: the name of the time zone; None is the clock that the times were written by.
-        local: whether seconds are those that clocks show, not those of UTC.
+        zone: the name of the time zone; None where times have no known zone.
+        local: whether seconds count local time, as clocks show it, not UTC.
     """
 
     zone: str | None = None
     local: bool = True
 
     def seconds(self, shown: datetime) -> int:
-        """Return the seconds of the series when clocks show this, the first time they do."""
+        """Return the seconds at which clocks show a local time, the first time they do."""
         place = parse_zone(self.zone)
         if self.local or place is None:
             return int((shown - EPOCH).total_seconds())
         return int(shown.replace(tzinfo=place).timestamp())
 
     def shown(self, seconds: int) -> datetime:
-        """Return what clocks show; with an offset where the zone is known and times are in UTC."""
+        """Return the local time; with its offset where the zone is known and seconds are UTC."""
         place = parse_zone(self.zone)
         if self.local or place is None:
             return EPOCH + timedelta(seconds=seconds)
@@ -64,13 +64,13 @@ class Clock:
 
 
 def series_clock(zone: str | None, step: int | None) -> Clock:
-    """Return the clock of a series: by what clocks show without a zone, and for whole days."""
+    """Return the clock of a series: local time without a zone and for steps of whole days."""
     return Clock(zone, zone is None or (step or 1) % DAY == 0)
 
 
 @dataclass(frozen=True)
 class TimePoints:
-    """The time points of sequences that begin together: `count` steps from `start` on."""
+    """The time points of sequences with a common start: `count` steps from `start` on."""
 
     start: int
     step: int
@@ -78,9 +78,9 @@ class TimePoints:
     clock: Clock
 
     def windows(self, text: str) -> list[tuple[int, int]]:
-        """Return the runs of time points, 1-based and inclusive, that words mean.
+        """Return the runs of time points, 1-based and inclusive, that a window in words covers.
 
-        A time point belongs to a window if it begins in it.
+        A time point is in a window if it begins in it.
 
         >>> hours = TimePoints(0, 3600, 24 * 14, Clock())  # from Thursday, 1 January 1970
         >>> hours.windows("1970-01-02:1970-01-03"), hours.windows("Mondays 18:00-22:00")
@@ -88,16 +88,16 @@ class TimePoints:
         """
         words = text.strip()
         if (span := self.span(words)) is not None:
-            found = [self._points(*span)]
+            runs = [self._points(*span)]
         else:
-            found = self._recurring(words)
-        if not found or found[0][0] > found[0][1]:
+            runs = self._recurring(words)
+        if not runs or runs[0][0] > runs[0][1]:
             raise InvalidInputError(
                 f"No time point is in {text!r}: the series is from "
                 f"{self.clock.written(self.start)} to "
                 f"{self.clock.written(self.start + self.step * self.count)}."
             )
-        return found
+        return runs
 
     def _points(self, begin: int, end: int) -> tuple[int, int]:
         first = -((self.start - begin) // self.step) + 1
@@ -105,16 +105,16 @@ class TimePoints:
         return max(first, 1), min(last, self.count)
 
     def span(self, text: str) -> tuple[int, int] | None:
-        """Return from when to before when, in seconds of the series, if it is one span of time."""
-        if found := _RANGE.fullmatch(text):
-            begin, end = self._begin(found[1], found[2]), self._end(found[3], found[4])
+        """Return the first second of a span of time and the second after it; None if it recurs."""
+        if parts := _RANGE.fullmatch(text):
+            begin, end = self._begin(parts[1], parts[2]), self._end(parts[3], parts[4])
             if end <= begin:
                 raise InvalidInputError(f"The window {text!r} ends before it begins.")
             return begin, end
         if re.fullmatch(_DAY, text):
             return self._begin(text, None), self._end(text, None)
-        if found := _LAST.fullmatch(text):
-            return self._last(int(found[1] or 1), found[2].lower())
+        if parts := _LAST.fullmatch(text):
+            return self._last(int(parts[1] or 1), parts[2].lower())
         return None
 
     def _begin(self, day: str, time: str | None) -> int:
@@ -134,49 +134,49 @@ class TimePoints:
         return self.clock.seconds(midnight), end
 
     def _recurring(self, text: str) -> list[tuple[int, int]]:
-        """Return the runs of time points that begin on such days, at such times of the clock."""
+        """Return the runs of time points on these days of the week, at these times of day."""
         chosen, opens, closes = _recurrence(text)
         shown = self.start + self.step * np.arange(self.count)
         place = parse_zone(self.clock.zone)
         if place is not None and not self.clock.local:
             shown = local_seconds(shown, place)
         day, time = (shown // DAY + 3) % 7, shown % DAY  # the epoch began on a Thursday
-        asked = np.isin(day, list(chosen))
+        on_day = np.isin(day, list(chosen))
         if opens < closes:
-            inside = asked & (time >= opens) & (time < closes)
-        else:  # over midnight
-            eve = np.isin((day - 1) % 7, list(chosen))
-            inside = (asked & (time >= opens)) | (eve & (time < closes))
+            inside = on_day & (time >= opens) & (time < closes)
+        else:  # the window goes over midnight
+            day_after = np.isin((day - 1) % 7, list(chosen))
+            inside = (on_day & (time >= opens)) | (day_after & (time < closes))
         turns = np.flatnonzero(np.diff(inside, prepend=False, append=False))
         return [(int(a) + 1, int(b)) for a, b in zip(turns[::2], turns[1::2], strict=True)]
 
 
 def is_span(text: str) -> bool:
-    """Whether words mean one span of time; 1000:2000 are positions."""
+    """Return whether a window is one span of time; 1000:2000 are positions."""
     if re.fullmatch(r"\d+\s*:\s*\d+", text.strip()):
         return False
     return TimePoints(0, 1, 1, Clock()).span(text.strip()) is not None
 
 
 def check_window(text: str) -> None:
-    """Refuse words that mean no window, whatever the series."""
+    """Refuse words that are not a window of any series."""
     if not is_span(text):
         _recurrence(text.strip())
 
 
 def _recurrence(text: str) -> tuple[set[int], int, int]:
-    """Return the days of the week, Monday being 0, and from when to before when on these."""
+    """Return the days of the week (Monday is 0), and the seconds of day that begin and end it."""
     hours = _HOURS.search(text)
     words = text[: hours.start()] if hours else text
-    meant = [_days(word) for word in re.split(r"[,\s]+", words.lower().strip())]
-    if not all(meant) or (hours and hours.end() != len(text)) or not text:
+    weekdays = [_days(word) for word in re.split(r"[,\s]+", words.lower().strip())]
+    if not all(weekdays) or (hours and hours.end() != len(text)) or not text:
         raise InvalidInputError(f"Cannot read the window {text!r}; {_HELP}.")
     opens, closes = (_clock_time(hours[1]), _clock_time(hours[2])) if hours else (0, DAY)
-    return {day for days in meant for day in days}, opens, closes
+    return {day for days in weekdays for day in days}, opens, closes
 
 
 def _days(word: str) -> list[int]:
-    """Return the days of the week that a word means, Monday being 0; none if it is no such word."""
+    """Return the days of the week that a word names (Monday is 0); empty for other words."""
     if word in _GROUPS:
         return list(_GROUPS[word])
     return [i for i, name in enumerate(_NAMES) if word in (name, f"{name}s", name[:3])]
@@ -189,27 +189,27 @@ def _moment(day: str, time: str | None) -> datetime:
         return datetime.fromisoformat(f"{day}{'-01' * (2 - day.count('-'))}T{time or '00:00'}")
     except ValueError as error:
         shown = day if time is None else f"{day} {time}"
-        raise InvalidInputError(f"{shown} is no moment: {error}.") from None
+        raise InvalidInputError(f"{shown} is not a date or time: {error}.") from None
 
 
 def _after(shown: datetime, dashes: int) -> datetime:
-    """Return when the next year, month or day begins, by the dashes in how this one is written."""
+    """Return when the next year, month or day begins; `dashes` in the text say which it is."""
     try:
         later = shown + timedelta(days=(366, 31, 1)[dashes])
     except OverflowError:
-        raise InvalidInputError(f"The year {shown.year} has no end that can be told.") from None
+        raise InvalidInputError(f"The year {shown.year} is out of range.") from None
     return later if dashes == 2 else later.replace(month=later.month if dashes else 1, day=1)
 
 
 def _clock_time(text: str) -> int:
     hours, minutes = map(int, text.split(":"))
     if 60 * hours + minutes > 24 * 60 or minutes > 59:
-        raise InvalidInputError(f"{text!r} is no time of day; {_HELP}.")
+        raise InvalidInputError(f"{text!r} is not a time of day; {_HELP}.")
     return 3600 * hours + 60 * minutes
 
 
 def period_seconds(text: str, clock: Clock) -> tuple[int, int]:
-    """Return from when to before when public days such as 2026-03-01:2026-03-31 or 2026-03 are."""
+    """Return the first second of public days 2026-03-01:2026-03-31, and the one after the last."""
     words = text.strip()
     span = None if _LAST.fullmatch(words) else TimePoints(0, 1, 1, clock).span(words)
     if span is None:

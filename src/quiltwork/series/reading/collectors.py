@@ -1,7 +1,7 @@
-"""What is kept of a column: codes of labels, numbers or their bins, and seconds.
+"""Collectors of columns: they keep codes of labels, numbers or their bins, or seconds.
 
-A label takes one to four bytes a row and each distinct cell is kept once; a number that is binned
-takes one. Errors name rows and columns, never what a cell holds, nor do the errors behind them.
+Memory: one to four bytes a row for a label, with each distinct cell once; one byte for a binned
+number. Errors name row and column, never the content of a cell.
 """
 
 from __future__ import annotations
@@ -29,21 +29,21 @@ from quiltwork.series.reading.values import as_numbers, as_seconds
 GAP = -1
 """The code of a missing value."""
 
-_MOST = 10**11
-"""Whole numbers from here on are finer: as seconds they would be after the year 5000."""
+_FINER = 10**11
+"""Whole numbers from here on are milliseconds or finer: as seconds they would be after 5000."""
 SINCE_1970 = 10**8
 """Whole numbers from here on are seconds since 1970: as those they are after March 1973, as minutes
-after the year 2160."""
+they would be after the year 2160."""
 _HASHABLE = {str, int, float, bool, type(None)}
 
 
 def smallest(most: int) -> Any:
-    """Return the smallest signed type for codes below this number."""
+    """Return the smallest signed integer type for codes below this number."""
     return np.int8 if most <= 127 else np.int16 if most <= 32767 else np.int32
 
 
 class Collector(ABC):
-    """Takes the cells of one column, and keeps an array for each batch of them."""
+    """Receives the cells of one column in batches, and keeps an array for each batch."""
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -54,11 +54,11 @@ class Collector(ABC):
         self._mark = (0, 0)
 
     def mark(self) -> None:
-        """Remember how much there is before a file."""
+        """Remember the current size, before a file is read."""
         self._mark = (self.rows, len(self.parts))
 
     def undo(self) -> None:
-        """Go back to where that was."""
+        """Drop what was added since `mark`."""
         self.rows, parts = self._mark
         self.parts.cut(parts)
         del self.sizes[parts:]
@@ -71,14 +71,14 @@ class Collector(ABC):
 
     @abstractmethod
     def begin(self, dialect: Dialect, sample: Sequence[str]) -> Any:
-        """Prepare for a CSV file with such cells; return the Arrow type to read them as."""
+        """Prepare for a CSV file with such first cells; return the Arrow type to read them as."""
 
     @abstractmethod
     def add(self, cells: Any) -> None:
-        """Take text (a list), or values (a NumPy or Arrow array)."""
+        """Add text (a list), or values (a NumPy or Arrow array)."""
 
     def join(self) -> NDArray[Any]:
-        """Put all of them in one array."""
+        """Concatenate all batches."""
         whole = self.parts[0] if len(self.parts) == 1 else np.concatenate(list(self.parts))
         self.parts, self.sizes = Spilled(), [self.rows]
         self.parts.add(whole)
@@ -86,9 +86,9 @@ class Collector(ABC):
 
 
 class LabelCollector(Collector):
-    """The distinct cells of a column, and the code of each row.
+    """Collects the distinct cells of a column, and a code for each row.
 
-    With `apart` what cannot be a label stays one that cannot.
+    With `apart`, a cell that cannot be a label is kept as `...`, for others to refuse.
     """
 
     def __init__(self, name: str, *, apart: bool = False) -> None:
@@ -99,12 +99,12 @@ class LabelCollector(Collector):
         self._codes: dict[Any, int] = {}
 
     def begin(self, dialect: Dialect, sample: Sequence[str]) -> Any:
-        """Texts are read as they are."""
+        """Read cells as text."""
         self.dialect, self.textual = dialect, True
         return _arrow_types()[0]
 
     def add(self, cells: Any) -> None:
-        """Take cells."""
+        """Add cells."""
         cells = _plain(cells)
         if len(cells) == 0:
             return
@@ -135,14 +135,14 @@ class LabelCollector(Collector):
 
     @property
     def distinct(self) -> list[Any]:
-        """The cells that differ, by their codes."""
+        """The distinct cells, by their codes."""
         return list(self._codes)
 
 
 class NumberCollector(Collector):
-    """The numbers of a column, NaN where there is none; or the codes of their bins.
+    """Collects the numbers of a column, NaN where missing; or the codes of their bins.
 
-    `quietly`, a cell that is no number is NaN too.
+    With `quietly`, a cell that is not a number is missing too.
     """
 
     def __init__(self, name: str, bins: Bins | None, *, quietly: bool) -> None:
@@ -157,7 +157,7 @@ class NumberCollector(Collector):
         return _arrow_types()[1]
 
     def add(self, cells: Any) -> None:
-        """Take cells."""
+        """Add cells."""
         cells = _plain(cells)
         if hasattr(cells, "to_pylist"):
             kind = str(cells.type)
@@ -180,15 +180,16 @@ def binned(numbers: NDArray[np.float64], bins: Bins) -> NDArray[Any]:
 
 
 class TimeCollector(Collector):
-    """The moments of a column, in whole seconds.
+    """Collects the times of a column, in whole seconds.
 
     Attributes:
-        date_format: how they are written, where that is not ISO 8601.
-        aware: whether they are known to be in UTC; None as long as there are none.
-        counted: whether they are whole numbers, of which `least` is nearest to 0.
+        date_format: the format of the cells, if it is not ISO 8601.
+        aware: whether times are in UTC; None before the first one.
+        counted: whether times are whole numbers.
+        least: the whole number nearest to 0.
     """
 
-    least = _MOST
+    least = _FINER
 
     def __init__(self, name: str) -> None:
         """Begin with no rows."""
@@ -199,13 +200,13 @@ class TimeCollector(Collector):
         self._reader: TimeReader | None = None
 
     def begin(self, dialect: Dialect, sample: Sequence[str]) -> Any:
-        """Find how times are written, by the first of them."""
+        """Detect the format of times from the first cells."""
         self._reader = TimeReader.of(sample, dialect.date_format, self.name)
         self.date_format = self._reader.date_format
         return self._reader.arrow_type()
 
     def add(self, cells: Any) -> None:
-        """Take cells."""
+        """Add cells."""
         if isinstance(cells, AwareMoments):
             aware: bool | None = True
             seconds = as_seconds(cells.moments, self.name, self.rows)
@@ -225,8 +226,8 @@ class TimeCollector(Collector):
         self.aware = aware if self.aware is None else self.aware
         if self.counted:
             for _ in ("milliseconds", "microseconds", "nanoseconds"):
-                seconds = np.where(np.abs(seconds) < _MOST, seconds, seconds // 1000)
-            self.least = min(self.least, int(np.abs(seconds).min(initial=_MOST)))
+                seconds = np.where(np.abs(seconds) < _FINER, seconds, seconds // 1000)
+            self.least = min(self.least, int(np.abs(seconds).min(initial=_FINER)))
         self._keep(seconds)
 
     def _from_arrow(self, cells: Any) -> tuple[bool | None, NDArray[np.int64]]:
@@ -298,32 +299,32 @@ def _whole_array(cells: Any) -> NDArray[Any]:
 
 
 class DurationCollector(LabelCollector):
-    """How long rows hold: whole seconds, 00:15:00, 15min, or a number of time points."""
+    """Collects durations of rows: whole seconds, 00:15:00, 15min, or a number of time points."""
 
     plain = False
 
     def unit(self) -> str:
-        """Return what a plain number counts, by the column's name."""
+        """Return the unit of a plain number, by the column's name."""
         return (*named_units(str(self.name)), "seconds")[0]
 
     def checked(self, unit: int) -> NDArray[np.int64]:
-        """Return whole seconds, or the number, by codes; plain ones are in a unit of so many."""
-        read = [_lasting(cell) for cell in self.distinct]
-        for place, cell in enumerate(self.distinct):
+        """Return the seconds of each cell code; plain numbers are multiplied by `unit`."""
+        durations = [_parse_duration(cell) for cell in self.distinct]
+        for code, cell in enumerate(self.distinct):
             with suppress(ValueError, OverflowError):
                 number = float(cell) * unit
                 self.plain, whole = True, number >= 0 and number == int(number)
-                read[place] = int(number) if whole else None
-        if None in read:
-            row = position_of(self.join(), read.index(None))
+                durations[code] = int(number) if whole else None
+        if None in durations:
+            row = position_of(self.join(), durations.index(None))
             raise InvalidInputError(
                 f"Row {row} of column {self.name!r} holds no duration; write whole seconds, "
                 "00:15:00 or 15min."
             )
-        return np.array(read, dtype=np.int64)
+        return np.array(durations, dtype=np.int64)
 
 
-def _lasting(cell: Any) -> int | None:
+def _parse_duration(cell: Any) -> int | None:
     text = str(cell).strip()
     if clock := re.fullmatch(r"(\d+):(\d\d)(?::(\d\d))?", text):
         return 3600 * int(clock[1]) + 60 * int(clock[2]) + int(clock[3] or 0)

@@ -1,10 +1,9 @@
 """Named columns of files and frames, a batch of rows at a time.
 
 Arrow reads CSV and Parquet files where it is installed (`pip install 'quiltwork[data]'`), and
-frames of every make. Without it the standard library reads CSV, more slowly and with the same
-outcome; it also has the last word where Arrow refuses a file, since its errors name places and no
-cells. What is kept of a column is for its collector to say (`collectors`), so that memory holds
-what is needed of a row and not the row. Cost: one pass.
+frames of all libraries. Without it the standard library reads CSV, more slowly and with the same
+result; it also rereads a file that Arrow refuses, since Arrow's errors show cells. Collectors
+(`collectors`) keep what is needed of each row, so rows themselves are not held. Cost: one pass.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from quiltwork.series.reading.collectors import Collector
 
 FILE_NAME = "filename"
-"""The column that every file has: its own name, without folder and ending."""
+"""A column that every file has: its own name, without folder and ending."""
 
 _BLOCK = 1 << 22
 _ROWS = 1 << 16
@@ -43,52 +42,59 @@ _SAMPLE_ROWS, _MOST_SAMPLE_ROWS = 200, 1 << 17
 
 
 _WORDS = ("-", "--", "k.A.", "n.d.", "#N/A")
-"""Further words of columns of numbers, where a cell without a digit is missing."""
+"""Further words for missing in columns of numbers, where a cell without a digit is missing."""
 
 
 def read_columns(
     source: Any,
     collectors: Sequence[Collector],
-    given: DialectOptions | None = None,
+    options: DialectOptions | None = None,
     begins: dict[str, int] | None = None,
 ) -> str:
-    """Show every row to the collectors, and return a sentence on how a file was written.
+    """Pass every row to the collectors, and return a sentence on the detected format.
 
-    `source` is a path (`-` is standard input, `.gz` is decompressed, `.parquet` and `.arrow` are
-    read as such), a folder or pattern of files, a file that is open, a pandas, Polars (also lazy)
-    or Arrow table, or what can be read as one, such as a relation of DuckDB. The sentence is empty
-    if there is nothing to say. `begins` gets how many rows are before each of several files.
+    Args:
+        source: a path (`-` is standard input, `.gz` is decompressed, `.parquet` and `.arrow` are
+            read as such), a folder or pattern of files, an opened `CsvSource`, a pandas, Polars
+            (also lazy) or Arrow table, or what can be read as one, such as a relation of DuckDB.
+        collectors: one for each column to read.
+        options: the parts of the dialect that the caller gives.
+        begins: filled with the number of rows before each of several files.
+
+    Returns:
+        Empty if the format is plain.
     """
-    given = given or DialectOptions()
+    options = options or DialectOptions()
     if not isinstance(source, (str, os.PathLike, CsvSource)):
         _read_frame(source, collectors)
         return ""
-    found = [source] if isinstance(source, CsvSource) else files.expand_files(os.fspath(source))
+    paths = [source] if isinstance(source, CsvSource) else files.expand_files(os.fspath(source))
     notes: dict[str, str] = {}
-    for path in found:
+    for path in paths:
         for one in collectors:
             one.mark()
-        if begins is not None and len(found) > 1:
+        if begins is not None and len(paths) > 1:
             begins[str(path)] = collectors[0].rows
         if isinstance(path, str) and path.endswith(files.TABLES):
             _read_table_file(path, collectors)
             continue
-        opened = CsvSource(path, given) if isinstance(path, str) else path
+        opened = CsvSource(path, options) if isinstance(path, str) else path
         if not _has_arrow():
             _read_rows(opened, collectors)
         else:
-            read = _read_arrow(opened, collectors)
-            if not read and given.by_rows and opened.fall_back_to_cp1252():
+            done = _read_arrow(opened, collectors)
+            if not done and options.by_rows and opened.fall_back_to_cp1252():
                 _undo(collectors)
-                read = _read_arrow(opened, collectors)
-            if not read:
+                done = _read_arrow(opened, collectors)
+            if not done:
                 _undo(collectors)
                 _read_rows(opened, collectors)
         if opened.parts and collectors[0].rows != sum(count for _, count in opened.parts):
-            raise InvalidInputError("Some lines are not one row each.")  # each file is read alone
+            raise InvalidInputError(
+                "Some lines are not one row each."
+            )  # the files are then read alone
         notes.setdefault(_written(opened.dialect, collectors), opened.path)
-    said = [f"{path} is read with {words}." for words, path in notes.items() if words]
-    return " ".join(said)
+    return " ".join(f"{path} is read with {words}." for words, path in notes.items() if words)
 
 
 def _undo(collectors: Sequence[Collector]) -> None:
@@ -110,9 +116,9 @@ def _has_arrow() -> bool:
 
 
 def _read_arrow(opened: CsvSource, collectors: Sequence[Collector]) -> bool:
-    """Read a CSV file by Arrow; False if it refuses, be it for a cell that is no number.
+    """Read a CSV file with Arrow; False if Arrow refuses it, for example a cell of a number column.
 
-    Its errors show cells, so none of them is passed on, not even behind another.
+    Arrow's errors show cells, so none of them is raised or chained.
     """
     import pyarrow as pa
     from pyarrow import csv
@@ -157,7 +163,7 @@ def _parsers(collectors: Sequence[Collector], iso: Any) -> list[Any]:
 
 
 def _spellings(dialect: Dialect) -> list[str]:
-    """Return the usual spellings of the words for a missing value; others are seen later."""
+    """Return the usual spellings of the words for a missing value; collectors handle the others."""
     words = [*sorted(dialect.missing_words), *(() if dialect.declared else _WORDS)]
     return list(
         dict.fromkeys(
@@ -168,16 +174,16 @@ def _spellings(dialect: Dialect) -> list[str]:
 
 
 def _begun(
-    opened: CsvSource, collectors: Sequence[Collector], looked: int = _SAMPLE_ROWS
+    opened: CsvSource, collectors: Sequence[Collector], sampled: int = _SAMPLE_ROWS
 ) -> tuple[list[str], list[Collector], dict[str, Any]]:
-    """Show collectors how a file begins; return its header, those with a column, and their types.
+    """Pass the first cells to the collectors; return header, collectors with a column, and types.
 
-    Where the first rows leave open which part of a date is the day, more of them are looked at.
+    Where the first rows leave open which part of a date is the day, more rows are inspected.
     """
 
     def read(reader: Iterator[list[str]]) -> tuple[list[str], list[list[str]]]:
         header = next(reader, [])
-        rows = islice(reader, looked)
+        rows = islice(reader, sampled)
         return header, [row for row in rows if len(row) == len(header)]
 
     header, sample = opened.rows(read)
@@ -190,7 +196,7 @@ def _begun(
             for one in own
         }
     except AmbiguousTimesError:
-        if looked == _MOST_SAMPLE_ROWS:
+        if sampled == _MOST_SAMPLE_ROWS:
             raise
         return _begun(opened, collectors, _MOST_SAMPLE_ROWS)
     return header, own, types
@@ -201,7 +207,7 @@ def _is_file_name(collector: Collector, header: Sequence[str]) -> bool:
 
 
 def file_name(path: str) -> str:
-    """Return the name that a file gives to its subject."""
+    """Return the subject name of a file: its name without folder and ending."""
     return os.path.basename(path).split(".")[0]
 
 
@@ -211,9 +217,9 @@ def _give(
     parts: Sequence[tuple[str, int]],
     rows: int,
 ) -> None:
-    """Hand a batch of cells to the collectors; the names of their files to those who ask for it.
+    """Pass a batch of cells to the collectors; file names to a collector of `filename`.
 
-    `parts` are files with their rows: of this batch, or of all batches of files that are joined.
+    `parts` are the files with their rows: of this batch, or of all batches of joined files.
     """
     for one in collectors:
         if one.name in columns:
@@ -229,8 +235,7 @@ def _give(
 def _read_rows(opened: CsvSource, collectors: Sequence[Collector]) -> None:
     """Read a CSV file by the standard library.
 
-    An empty line of a file with one column is a row whose value is missing; among several columns
-    it is no row.
+    An empty line is a row with a missing value in a file with one column, else it is skipped.
     """
     header, own, _ = _begun(opened, collectors)
     places = [header.index(one.name) for one in own]
@@ -239,9 +244,9 @@ def _read_rows(opened: CsvSource, collectors: Sequence[Collector]) -> None:
         next(reader, None)
         lines = (row or [""] for row in reader) if len(header) == 1 else reader
         rows = rows_of_width(lines, len(header), opened.path)
-        while some := list(islice(rows, _ROWS)):
-            columns = {o.name: [row[p] for row in some] for o, p in zip(own, places, strict=True)}
-            _give(collectors, columns, opened.parts or [(opened.path, len(some))], len(some))
+        while batch := list(islice(rows, _ROWS)):
+            columns = {o.name: [row[p] for row in batch] for o, p in zip(own, places, strict=True)}
+            _give(collectors, columns, opened.parts or [(opened.path, len(batch))], len(batch))
 
     opened.rows(read)
 
@@ -274,7 +279,7 @@ def _read_frame(table: Any, collectors: Sequence[Collector]) -> None:
 
 
 def _read_batches(table: Any, collectors: Sequence[Collector], what: str) -> None:
-    """Read an Arrow table or data set, or what streams as one, a batch of rows at a time."""
+    """Read an Arrow table, data set or stream, a batch of rows at a time."""
     scanned = hasattr(table, "scanner")  # a data set
     if not scanned and not hasattr(table, "__arrow_c_stream__"):
         raise InvalidInputError(
@@ -311,7 +316,7 @@ def _arrow(what: str) -> Any:
 
 
 def _cells(column: Any) -> Any:
-    """Return a column of a frame as an array; moments with a zone keep it as a note."""
+    """Return a column of a frame as an array; times with a zone become `AwareMoments`."""
     if hasattr(column, "to_pylist"):
         return column
     zone = getattr(getattr(column, "dtype", None), "tz", None)  # pandas
@@ -323,7 +328,7 @@ def _cells(column: Any) -> Any:
 
 
 class AwareMoments:
-    """Moments in UTC, of a column that knows its zone."""
+    """The times of a column with a zone, in UTC."""
 
     def __init__(self, moments: Any) -> None:
         """Keep an array of datetime64."""
@@ -341,12 +346,12 @@ def header_of(source: Any, given: DialectOptions | None = None) -> list[str]:
 
 
 def only_column(path: Any, beside: Collection[str] = (), states: Collection[object] = ()) -> str:
-    """Return the name of the only column of a file, or ask which one.
+    """Return the name of the only column of a file.
 
     Raises:
-        InvalidInputError: if there are several, if other columns are asked for `beside` it, or if
-            it is named like one of the `states` or like a number: then the file has no header, and
-            its first row would be lost.
+        InvalidInputError: if there are several columns, if others are wanted `beside` it, or if its
+            name is one of the `states` or a number: then the file has no header, and its first row
+            would be lost.
     """
     if not isinstance(path, (str, Path)) or path == "-":
         raise InvalidInputError("Say which column to read, with --value or value=….")
@@ -366,9 +371,9 @@ def only_column(path: Any, beside: Collection[str] = (), states: Collection[obje
 
 
 def refuse_headerless(path: Any, name: str, states: Collection[object]) -> None:
-    """Refuse a name of the only column that is one of the states, or a number."""
-    found = name.strip()
-    if found in map(str, states) or re.fullmatch(r"[+-]?[0-9.,]*[0-9][0-9.,]*", found):
+    """Refuse a column name that is one of the states or a number: the header is missing."""
+    text = name.strip()
+    if text in map(str, states) or re.fullmatch(r"[+-]?[0-9.,]*[0-9][0-9.,]*", text):
         raise InvalidInputError(
             f"The first line of {str(path)!r} is a state or a number and would be taken for the "
             "name of the column; put a line before it that names the column."

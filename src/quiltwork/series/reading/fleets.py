@@ -1,8 +1,8 @@
-"""Series in the files of a folder, read and counted by Spark where they are.
+"""Series in the files of a folder, read and counted by Spark workers.
 
-Every task reads files with `read_series`, so that answers are those of one machine. The driver
-learns what is public, how many time points each series has and when it begins, and later the sum of
-the answers, to which noise is added once. Files are read twice and must not change in between.
+Every task reads files with `read_series`, so the answers are the same as on one machine. The driver
+receives the public length and start of each series, and later the sum of the answers, to which
+noise is added once. Files are read twice and must not change in between.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Evaluate = Callable[[Any, tuple[Label, ...]], NDArray[Any]]
 
 @dataclass(frozen=True, eq=False)
 class DistantSequence(CodedSequence):
-    """A sequence of which only its length and its begin are here."""
+    """A sequence whose states stay with the workers; only length and start are known here."""
 
     length: int = 0
 
@@ -40,27 +40,27 @@ class DistantSequence(CodedSequence):
 
 
 class Fleet(CodedSequences):
-    """Sequences by subject that are elsewhere: `total` adds up what a query answers for each."""
+    """Sequences by subject that stay with the workers; `total` adds up a query's answers."""
 
     def __init__(self, coded: dict[Any, CodedSequence], files_of: Any, task: _Task) -> None:
-        """Keep what is public, and how to read the rest."""
+        """Store what is public, and the task that reads the rest."""
         super().__init__(coded)
         self._files = files_of
         self._task = task
 
     def __getitem__(self, subject: Any) -> NDArray[Any]:
-        """Refuse: the labels are elsewhere."""
+        """Refuse: the labels stay with the workers."""
         raise UnsupportedError(
             "Series on Spark are not brought here; release from them, or read some with "
             "read_series."
         )
 
     def __repr__(self) -> str:
-        """Say how many there are."""
+        """Show the number of series."""
         return f"<{len(self)} series on Spark>"
 
     def check(self, states: tuple[Label, ...]) -> None:
-        """Refuse time points that are none of the states, before anything is spent."""
+        """Refuse time points with an unknown state, before anything is spent."""
         task = self._task
         refused = self._files.map(lambda path: task.refusal(path, states)).filter(bool).take(1)
         if refused:
@@ -77,7 +77,7 @@ class Fleet(CodedSequences):
 
 @dataclass(frozen=True)
 class _Task:
-    """What a worker does with a file; errors come back as sentences, without a traceback."""
+    """A worker's task for one file; errors are returned as text, without a traceback."""
 
     value: str
     options: dict[str, Any]
@@ -86,19 +86,19 @@ class _Task:
         return read_series(path, self.value, **self.options)
 
     def outline(self, path: str) -> Series | str:
-        """Return a series whose sequences are empty but for their lengths."""
+        """Return a series with the lengths of its sequences, without their states."""
         try:
             read = self.read(path)
         except InvalidInputError as error:
             return f"{path}: {error}"
-        here: dict[Any, CodedSequence] = {
+        outlines: dict[Any, CodedSequence] = {
             key: DistantSequence(
                 *(one.codes[:0].copy(), one.labels, one.origin, one.start, one.recorded),
                 length=len(one),
             )
             for key, one in read.data.coded.items()
         }
-        return replace(read, data=CodedSequences(here))
+        return replace(read, data=CodedSequences(outlines))
 
     def refusal(self, path: str, states: tuple[Label, ...]) -> str | None:
         try:
@@ -114,7 +114,7 @@ class _Task:
 
 
 def read_fleet(session: Any, source: Any, value: str, **options: Any) -> Series:
-    """Read series as `read_series` does, by a Spark session; what they hold stays where it is.
+    """Read series as `read_series` does, on a Spark session; their states stay with the workers.
 
     Args:
         session: a `pyspark.sql.SparkSession`, whose workers can read the files.
@@ -156,7 +156,9 @@ def _together(read: Sequence[Series], source: Any, places: Any, task: _Task) -> 
     first, grids = read[0], {one.grid for one in read}
     grid = first.grid if len(grids) == 1 else replace(first.grid, step=None)
     steps = sorted(one.step for one in grids if one.step is not None)
-    uneven = len(steps) > 1 and not any(step % steps[0] for step in steps)  # of few records
+    uneven = len(steps) > 1 and not any(
+        step % steps[0] for step in steps
+    )  # a series of few records shows a multiple of the step
     holes = steps[0] if uneven else next((one.holes for one in read if one.holes), None)
     pause = next((one.pause for one in read if one.pause), None)
     warn_of_holes(replace(first, holes=holes, pause=pause), "error")

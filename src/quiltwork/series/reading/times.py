@@ -1,4 +1,4 @@
-"""Times as they are written: whole numbers, ISO 8601, or a format found in the first of them."""
+"""Parsing times: whole numbers, ISO 8601, or a date format detected in the first cells."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ _DAYS = ("%d.%m.%Y", "%d.%m.%y", "%Y/%m/%d", "%d/%m/%Y", "%m/%d/%Y", "%d-%m-%Y",
 _CLOCKS = ("", " %H:%M", " %H:%M:%S", " %I:%M %p", " %I:%M:%S %p", "T%H:%M", "T%H:%M:%S")
 _FORMATS = tuple(day + clock for day in _DAYS for clock in _CLOCKS)
 _DIGITS = {8: "%Y%m%d", 12: "%Y%m%d%H%M", 14: "%Y%m%d%H%M%S"}
-"""Dates without marks between their parts, by how many digits they have."""
+"""Dates without separators, by their number of digits."""
 
 UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400}
-"""What whole numbers may count, in seconds."""
+"""The units of whole numbers, in seconds."""
 _NAMED = {
     "minutes": r"minut|(?<![a-z])mins?(?![a-z])",
     "hours": r"hour|stunde|(?<![a-z])(h|hrs?)(?![a-z])",
@@ -31,7 +31,7 @@ _NAMED = {
 
 
 def named_units(column: str) -> list[str]:
-    """Return the units that the name of a column speaks of.
+    """Return the units that occur in the name of a column.
 
     >>> named_units("Dauer (min)"), named_units("minute_of_hour"), named_units("time")
     (['minutes'], ['minutes', 'hours'], [])
@@ -40,19 +40,19 @@ def named_units(column: str) -> list[str]:
 
 
 class AmbiguousTimesError(InvalidInputError):
-    """Times whose days and months could be either way round, as far as they were looked at."""
+    """Dates in which day and month could be swapped, in all cells that were inspected."""
 
 
 @dataclass(frozen=True)
 class TimeReader:
-    """How a column of times is written.
+    """A parser for a column of times.
 
     Attributes:
         name: the column.
-        kind: whole numbers, of seconds or another unit, ISO 8601, or another format.
-        date_format: that format, as in `strptime`.
+        kind: "seconds" for whole numbers of any unit, "iso" for ISO 8601, or "format".
+        date_format: the format, as in `strptime`.
         aware: whether the first times have an offset from UTC.
-        fine: whether they have parts of a second.
+        fine: whether times have fractions of a second.
     """
 
     name: str
@@ -63,7 +63,7 @@ class TimeReader:
 
     @classmethod
     def of(cls, sample: Sequence[str], date_format: str | None, name: str) -> TimeReader:
-        """Find how times are written that begin like this.
+        """Detect the format of a column from its first cells.
 
         >>> TimeReader.of(["31.03.2026 18:15"], None, "time").date_format
         '%d.%m.%Y %H:%M'
@@ -78,22 +78,22 @@ class TimeReader:
             if digits and all(len(c) == len(cells[0]) and _fits(c, digits) for c in cells):
                 return cls(name, "format", digits)
             return cls(name, "seconds", aware=True)
-        read = [_iso(cell) for cell in cells]
-        if all(read) or not cells:
-            aware = any(moment.tzinfo is not None for moment in read if moment is not None)
+        moments = [_iso(cell) for cell in cells]
+        if all(moments) or not cells:
+            aware = any(moment.tzinfo is not None for moment in moments if moment is not None)
             return cls(name, "iso", None, aware, any("." in cell for cell in cells))
-        fitting = [one for one in _FORMATS if all(_fits(cell, one) for cell in cells)]
+        fitting = [known for known in _FORMATS if all(_fits(cell, known) for cell in cells)]
         if len(fitting) > 1:
             raise AmbiguousTimesError(
                 f"The times of column {name!r} fit both {fitting[0]!r} and {fitting[1]!r}; say "
-                f"which, with {argument('date_format')}. If time points are missing, say what "
-                f"becomes of them too, with {argument('missing', 'state')} or "
+                f"which, with {argument('date_format')}. If time points are missing, also say how "
+                f"to treat them, with {argument('missing', 'state')} or "
                 f"{argument('missing', 'public')}."
             )
         return cls(name, "format", fitting[0]) if fitting else cls(name, "iso")
 
     def arrow_type(self) -> Any:
-        """Return the type that Arrow reads such times as."""
+        """Return the Arrow type of these times; None without Arrow."""
         try:
             import pyarrow as pa
         except ImportError:
@@ -103,17 +103,17 @@ class TimeReader:
         return pa.timestamp("us" if self.fine else "s", "UTC" if self.aware else None)
 
     def seconds(self, cells: Sequence[str], before: int = 0) -> tuple[bool, NDArray[np.int64]]:
-        """Return whether times are aware, and their seconds: in UTC if so, else of the local clock.
+        """Return whether times have an offset, and their seconds: in UTC then, else local time.
 
-        `before` is how many rows come before these.
+        `before` is the number of rows before these.
         """
         if self.kind == "seconds":
             with suppress(ValueError, OverflowError):
                 return True, np.array(list(cells), dtype=np.int64)
             at = next((i for i, cell in enumerate(cells, 1) if not _whole(cell)), 1)
             raise InvalidInputError(
-                f"Row {before + at} of column {self.name!r} holds no time in whole numbers, as "
-                "the first row does."
+                f"Row {before + at} of column {self.name!r} is not a whole number, as the time in "
+                "the first row is."
             )
         kinds: set[bool] = set()
         known: dict[str, int] = {}

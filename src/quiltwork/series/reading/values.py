@@ -1,7 +1,7 @@
-"""Columns as read to numbers, labels or seconds.
+"""Converting cells of a column to numbers, labels or seconds.
 
-A cell is missing if it is empty, NaN, None or one of the usual words for it. Errors name rows and
-columns, never what a cell holds, nor do the errors behind them.
+A cell is missing if it is empty, NaN, None or one of the usual words. Errors name row and column,
+never the content of a cell, and chain no other error that does.
 """
 
 from __future__ import annotations
@@ -26,11 +26,14 @@ _PLAIN = Dialect()
 def as_numbers(
     column: Any, name: str, *, quietly: bool = False, dialect: Dialect = _PLAIN, before: int = 0
 ) -> NDArray[np.float64]:
-    """Return numbers, with NaN where a cell is missing; `quietly` also where it is no number.
+    """Convert cells to numbers, NaN where a cell is missing.
 
-    A text without a digit is a word for what is missing.
-
-    `before` is how many rows come before these.
+    Args:
+        column: the cells; text without a digit counts as a word for a missing value.
+        name: the column, for messages.
+        quietly: whether cells that are not numbers become NaN instead of an error.
+        dialect: of the file.
+        before: the number of rows before these.
     """
     if isinstance(column, np.ndarray) and column.dtype.kind in "biuf":
         numbers = column.astype(np.float64)
@@ -49,27 +52,27 @@ def as_numbers(
 def as_labels(
     cells: Sequence[Any], *, textual: bool = True, apart: bool = False, dialect: Dialect = _PLAIN
 ) -> list[Any]:
-    """Return the labels that distinct cells stand for, None where one is missing.
+    """Convert distinct cells to labels, None where one is missing.
 
-    Text from a CSV file becomes integers if every cell is one in its usual spelling, else floats
-    likewise, else it stays text: `02` and `2`, or `1.5` and `1.50`, are not one label. With `apart`
-    each cell is read on its own, so that none depends on the others.
+    Text of a CSV file becomes integers if every cell is an integer in its usual spelling, else
+    floats likewise, else it stays text: `02` and `2`, or `1.5` and `1.50`, are different labels.
+    With `apart` each cell is converted on its own, independently of the others.
 
     >>> as_labels(["2", "10"]), as_labels(["02", "10"])
     ([2, 10], ['02', '10'])
     >>> as_labels(["02", "10"], apart=True)
     ['02', 10]
     """
-    found = [None if _is_missing(cell, dialect) else cell for cell in cells]
+    present = [None if _is_missing(cell, dialect) else cell for cell in cells]
     if not textual:
-        return found
-    texts = [cell for cell in found if cell is not None]
-    spelled = iter([_spelled([text])[0] for text in texts] if apart else _spelled(texts))
-    return [None if cell is None else next(spelled) for cell in found]
+        return present
+    texts = [cell for cell in present if cell is not None]
+    labels = iter([_as_numbers([text])[0] for text in texts] if apart else _as_numbers(texts))
+    return [None if cell is None else next(labels) for cell in present]
 
 
-def _spelled(texts: list[str]) -> list[Any]:
-    """Return texts as the numbers that all of them spell, each another; else as they are."""
+def _as_numbers(texts: list[str]) -> list[Any]:
+    """Return texts as numbers, if all of them are numbers and different; else unchanged."""
     for pattern, convert in ((WHOLE, int), (DECIMAL, float)):
         if texts and all(re.match(pattern, text.strip()) for text in texts):
             with suppress(ValueError):  # integers of thousands of digits stay text
@@ -83,9 +86,9 @@ def _spelled(texts: list[str]) -> list[Any]:
 def match_labels(
     cells: Sequence[str], states: tuple[Any, ...], dialect: Dialect = _PLAIN
 ) -> list[Any]:
-    """Return the labels of distinct texts, as in `states`: `1` is the state 1 if that is one.
+    """Match distinct texts to states: `1` is the state 1 if there is one.
 
-    Cells that match none stay as they are, so that the belief can name them.
+    Cells that match no state stay unchanged, so that a later message can refer to them.
     """
     known = {str(state): state for state in states}
     numeric = {
@@ -102,7 +105,7 @@ def match_labels(
 
 
 def as_seconds(column: NDArray[Any], name: str, before: int = 0) -> NDArray[np.int64]:
-    """Return whole seconds from moments or whole numbers."""
+    """Convert moments or whole numbers to whole seconds."""
     if column.dtype.kind == "M":
         if np.isnat(column).any():
             row = before + int(np.argmax(np.isnat(column))) + 1
@@ -122,7 +125,7 @@ def _finite(numbers: NDArray[np.float64], name: str, before: int) -> NDArray[np.
 
 
 def _pointed(cell: Any, dialect: Dialect) -> Any:
-    """Return text with a decimal point; what has one where it should have a comma is no number."""
+    """Replace a decimal comma by a point; a point in such a file makes the cell no number."""
     if dialect.decimal == "." or not isinstance(cell, str):
         return cell
     return "" if "." in cell else cell.replace(",", ".", 1)
@@ -136,8 +139,8 @@ def _number(cell: Any, row: int, name: str, dialect: Dialect) -> float:
     if isinstance(cell, str) and not any(map(str.isdigit, cell)):
         if dialect.declared:
             raise InvalidInputError(
-                f"Row {row} of column {name!r} holds a word that was not declared, and where gaps "
-                f"are public the words for them must be: give {argument('na_values')}."
+                f"Row {row} of column {name!r} holds an undeclared word, and where gaps are public "
+                f"the words for them must be declared: give {argument('na_values')}."
             )
         return np.nan
     raise InvalidInputError(
@@ -150,7 +153,7 @@ def _number(cell: Any, row: int, name: str, dialect: Dialect) -> float:
 
 
 def _number_or_nan(cell: Any) -> float:
-    with suppress(Exception):  # whatever an object does when it is looked at
+    with suppress(Exception):  # an object in a frame may raise anything
         number = float(cell)
         return number if math.isfinite(number) else math.nan
     return math.nan
