@@ -33,7 +33,7 @@ from quiltwork.influence.sweep import (
     largest_factor,
     sweep_of,
 )
-from quiltwork.influence.sweep.horizon import MOST_WARM_UP, SHORT
+from quiltwork.influence.sweep.leakage import MOST_WARM_UP, SHORT
 from quiltwork.influence.sweep.program import FloatArray, IntArray
 from quiltwork.influence.sweep.step import ExactSide
 

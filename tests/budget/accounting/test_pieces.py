@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from quiltwork.beliefs import ChainBox, CyclicChain, MarkovChain
 from quiltwork.budget import Accountant, Spending
-from quiltwork.influence.sweep import horizon, leakage, sweep_of
+from quiltwork.influence.sweep import leakage, sweep_of
 from quiltwork.influence.sweep.runs import SideBounds
 from tests.sizes import sample
 
@@ -84,7 +84,7 @@ def compare(belief, history, episode):
 def test_slow_chains_are_not_priced_too_low_in_pieces(monkeypatch):
     """Sweeps begin where the bounds that hold everywhere are not forgotten."""
     in_pieces(monkeypatch)
-    monkeypatch.setattr(horizon, "MOST_WARM_UP", 64)
+    monkeypatch.setattr(leakage, "MOST_WARM_UP", 64)
     slow, length = MarkovChain([[0.999, 0.001], [0.001, 0.999]]), 2000
     account = Accountant(slow, length)
     account.add_all([Spending.dp(0.1, 1, length), Spending.dp(0.1, 900, 920)])

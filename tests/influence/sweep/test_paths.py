@@ -10,7 +10,6 @@ from quiltwork.beliefs import ChainBox, HiddenChain, MarkovChain
 from quiltwork.errors import InvalidInputError
 from quiltwork.influence.sweep import (
     Levels,
-    horizon,
     leakage,
     sweep_of,
 )
@@ -35,7 +34,7 @@ def windows(rng, length):
 
 def small_pieces(patch):
     """Every series is followed in small pieces."""
-    patch.setattr(horizon, "SHORT", 4)
+    patch.setattr(leakage, "SHORT", 4)
     patch.setattr(leakage, "SMALL_PIECE", 8)
     patch.setattr(leakage, "_VERY_FEW", 0)
     patch.setattr(leakage, "_FEW_RUNS", 0)

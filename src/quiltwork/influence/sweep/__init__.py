@@ -7,8 +7,7 @@
 | `step` | one step inwards on one side, by the program or by contraction |
 | `fixed_point` | bounds at every node of an infinite series, by Newton's method, certified |
 | `runs` | one side swept through runs of equal levels, until it converges |
-| `horizon` | the bounds from which a stretch of a long series is swept |
-| `leakage` | which stretches to sweep; the worst node, the profile |
+| `leakage` | which stretches to sweep, and from where; the worst node, the profile |
 | `observations` | leakage between observed values that several hidden states share |
 | `noise` | the largest level at which the worst node leaks at most ε |
 | `construction` | the sweep of each kind of belief, also against adversaries who know rows |

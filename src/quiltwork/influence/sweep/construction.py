@@ -11,8 +11,7 @@ from quiltwork.beliefs import ChainBox, CyclicChain, DatedChain, HiddenChain, Ma
 from quiltwork.beliefs.secrets import SecretPairs, secret_pair_matrix
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence.diameters import cycle_diameters, diameters
-from quiltwork.influence.sweep.horizon import SHORT
-from quiltwork.influence.sweep.leakage import Sweep
+from quiltwork.influence.sweep.leakage import SHORT, Sweep
 from quiltwork.influence.sweep.noise import Sweepable
 from quiltwork.influence.sweep.step import ContractionSide, ExactSide
 from quiltwork.influence.timeline import Timeline, cyclic_timeline, dated_timeline, timeline_of

@@ -11,21 +11,22 @@ Theorem: docs/theory/sweep.md
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
 from quiltwork.influence.kernel import iterate, product, solve_linear
 from quiltwork.influence.sweep.program import (
+    AnyStartProgram,
     BoolArray,
     Bounds,
     FloatArray,
     IntArray,
+    RatioProgram,
+    RowPairs,
     metric_closure,
 )
-
-if TYPE_CHECKING:
-    from quiltwork.influence.sweep.step import ExactSide
+from quiltwork.influence.timeline import Timeline
 
 _NEWTON = 64
 """Newton iterations at most."""
@@ -50,6 +51,37 @@ _FIRST_RAISE, _LAST_RAISE = -36, -8
 _LONG_PERIOD, _LONG_RAISE = 256, -20
 
 
+class SolvableSide(Protocol):
+    """A side whose fixed point is sought: `step.ExactSide`."""
+
+    @property
+    def timeline(self) -> Timeline:
+        """The chain."""
+
+    @property
+    def to_left(self) -> bool:
+        """Whether the side lies to the left of a node."""
+
+    @property
+    def spans(self) -> tuple[int, ...]:
+        """The numbers of nodes of one step."""
+
+    def boundary_value(self, nodes: IntArray) -> FloatArray:
+        """The bound at the end of a series."""
+
+    def late_rows(self, span: int) -> RowPairs:
+        """The rows of all pairs that lead to later nodes."""
+
+    def program(self, group: IntArray) -> RatioProgram | AnyStartProgram:
+        """The program of one step."""
+
+    def uniform(self) -> bool:
+        """Whether all nodes have the same rows."""
+
+    def follow(self, start: FloatArray, first: int, levels: FloatArray) -> FloatArray:
+        """Bounds of a stretch of nodes, from those of its first ones."""
+
+
 @dataclass(frozen=True, eq=False)
 class Tangent:
     """One Newton step: the new bounds, their derivative by the level, and the residual."""
@@ -67,7 +99,7 @@ class HomogeneousStep:
     answers whatever was computed before.
     """
 
-    def __init__(self, side: ExactSide) -> None:
+    def __init__(self, side: SolvableSide) -> None:
         self.side, self.timeline = side, side.timeline
         self.x, self.y = side.timeline.pairs
         self.rows = {span: side.late_rows(span) for span in side.spans}
@@ -244,7 +276,7 @@ def _times(jacobian: Any, vector: FloatArray) -> FloatArray:
     return np.asarray(jacobian @ vector)
 
 
-def periodic_fixed_point(side: ExactSide, level: float) -> FloatArray | None:
+def periodic_fixed_point(side: SolvableSide, level: float) -> FloatArray | None:
     """Bounds by phase that no step at this level exceeds, for periodic matrices; None if unknown.
 
     A sweep of some nodes, then of twice as many, approaches the periodic limit. Then one turn

@@ -15,8 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
-from quiltwork.influence.sweep.horizon import MOST_WARM_UP
-from quiltwork.influence.sweep.leakage import Leak, Sweep
+from quiltwork.influence.sweep.leakage import MOST_WARM_UP, Leak, Sweep
 from quiltwork.influence.sweep.levels import Levels
 from quiltwork.influence.sweep.program import FloatArray, IntArray
 from quiltwork.influence.sweep.step import ContractionSide, ExactSide
