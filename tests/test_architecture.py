@@ -15,7 +15,6 @@ PACKAGE = ROOT / "src" / "quiltwork"
 ROOMS_WITH_CIRCLES = {
     "beliefs",
     "counts",
-    "influence",
     "series",
 }
 """Rooms whose modules still need each other; the list only becomes shorter."""

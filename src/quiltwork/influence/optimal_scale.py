@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -24,72 +24,69 @@ from quiltwork.audit.least_noise import least_scale, scales_per_node
 from quiltwork.audit.node_levels import Laws
 from quiltwork.beliefs import Belief
 from quiltwork.errors import UnsupportedError
-from quiltwork.exact import Number, float_up, positive_fraction, privacy_level
-from quiltwork.influence.calibration import Calibration
+from quiltwork.exact import Number, float_up, privacy_level
+from quiltwork.influence.belief_bound import CalibrationProblem
 from quiltwork.influence.calibration_arguments import (
     answer_unit,
     as_problem,
-    bounds_for,
     check_states,
     parse_lengths,
     points_asked,
 )
-from quiltwork.influence.profile import Profile, runs_of
-from quiltwork.influence.quilts.protocol import InfluenceMethod
+from quiltwork.influence.quilts.protocol import FloatArray
 from quiltwork.queries import Count
 from quiltwork.wording import argument
 
 if TYPE_CHECKING:
     from quiltwork.queries.query import Query
 
-METHOD = "optimal-scale"
 
+@dataclass(frozen=True, eq=False)
+class LeastNoise:
+    """The least noise of a query by its exact leakage.
 
-@dataclass(frozen=True)
-class OptimalCalibration(Calibration):
-    """The least scale whose exact leakage is at most epsilon; `quilt` is empty, since
-    none is used.
+    Attributes:
+        scale: the noise to add to the answer.
+        node: the node that determines it.
+        belief: the number of the belief that determines it, from 1.
+        chains: the beliefs.
+        problem: the query and its secrets.
+        unit: the value of one integer of the query in the answer.
+        laws: the laws of the query's integers, by belief.
+        divisor: the query's integers per unit of the answer.
     """
 
-    laws: tuple[tuple[Laws, ...], ...] = field(default=(), repr=False, compare=False)
-    divisor: int = 1
-
-    def per_node(self) -> Profile:
-        """Return the scale that each node needs on its own; about forty audits of the query."""
-        level = positive_fraction(self.epsilon, "epsilon")
-        needed = np.zeros(len(self.problem.nodes))
-        for law in (law for row in self.laws for law in row):
-            unit = law.statistic.parts[0].unit / self.divisor
-            covered = slice(0, len(law.nodes))
-            scales = [float_up(Fraction(s) * unit) for s in scales_per_node(law, level).tolist()]
-            needed[covered] = np.maximum(needed[covered], scales)
-        nodes = np.array(self.problem.nodes)
-        return runs_of(nodes, nodes, needed)
-
-    def explain(self) -> str:
-        """Return which node and belief determine the scale, and what it assumes."""
-        if self.exact_scale == 0:
-            return "Noise scale 0: under the given beliefs the exact answer leaks at most epsilon."
-        beliefs = len(self.laws)
-        trusted = "the belief given" if beliefs == 1 else f"the {beliefs} beliefs given"
-        return (
-            f"Noise scale {self.scale:.6g} for epsilon {float(self.epsilon):g} (method {METHOD}, "
-            f"{self.length} time points).\n"
-            f"Node {self.node} under belief {self.belief} determines the noise: with less, some "
-            "output would leak more about it.\n"
-            f"The scale is exact for {trusted} alone: under a slightly different chain it may leak "
-            "more."
-        )
+    scale: Fraction
+    node: int
+    belief: int
+    chains: tuple[TractableChain, ...]
+    problem: CalibrationProblem
+    unit: Fraction
+    laws: tuple[tuple[Laws, ...], ...]
+    divisor: int
 
 
-def optimal_calibration(
+def scales_by_node(
+    laws: tuple[tuple[Laws, ...], ...], nodes: int, divisor: int, epsilon: Fraction
+) -> FloatArray:
+    """Return the scale that each node needs on its own; about forty audits of the query."""
+    needed = np.zeros(nodes)
+    for law in (law for row in laws for law in row):
+        unit = law.statistic.parts[0].unit / divisor
+        covered = slice(0, len(law.nodes))
+        scales = [float_up(Fraction(s) * unit) for s in scales_per_node(law, epsilon).tolist()]
+        needed[covered] = np.maximum(needed[covered], scales)
+    return needed
+
+
+def least_noise(
     beliefs: Belief | Sequence[Belief],
     length: int | Sequence[int] | Counter[int] | None,
     epsilon: Number,
     query: Query | None,
     secrets: tuple[int, int] | None,
     episode: int = 1,
-) -> OptimalCalibration:
+) -> LeastNoise:
     """Return the least noise with exact leakage ≤ epsilon; without a query, for every count.
 
     A shorter series may leak more than a longer one, so every length is calibrated for.
@@ -109,8 +106,7 @@ def optimal_calibration(
     if problem.episode > 1:
         raise UnsupportedError(
             f"{argument('method', 'optimal-scale')} protects single time points; for longer "
-            "episodes leave method "
-            "out."
+            "episodes leave method out."
         )
     nodes = problem.nodes
     check_states(query, chains)
@@ -132,21 +128,12 @@ def optimal_calibration(
             f"{argument('method', 'exact')} calibrates at any length."
         ) from None
     divisor = 1 if query is None else query.divisor(points_asked(query, lengths))
-    scale = least.scale / divisor
-    return OptimalCalibration(
-        scale=float_up(scale),
-        exact_scale=scale,
-        epsilon=epsilon,
+    return LeastNoise(
+        scale=least.scale / divisor,
         node=nodes.start if least.node is None else least.node,
-        quilt=(),
-        influence=0.0,
-        nearby=points,
-        change=problem.charge.change(1, points),
-        method=cast("InfluenceMethod", METHOD),
         belief=least.belief,
-        length=points,
+        chains=tuple(chains),
         problem=problem,
-        bounds=bounds_for(chains, points, None),
         unit=answer_unit(query, lengths),
         laws=laws,
         divisor=divisor,

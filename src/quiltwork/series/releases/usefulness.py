@@ -18,7 +18,7 @@ from quiltwork.budget.accounting.expected_errors import signal_range
 from quiltwork.budget.judging import Usefulness, judge
 from quiltwork.exact import percent
 from quiltwork.influence import Calibration
-from quiltwork.influence.calibration_text import decisive_belief
+from quiltwork.influence.calibration import decisive_belief
 from quiltwork.influence.diagnostics import driving_states
 from quiltwork.influence.gaussian_noise import GaussianCalibration
 from quiltwork.queries.custom import CustomQuery
