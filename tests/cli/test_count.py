@@ -203,12 +203,12 @@ def test_households_share_the_level_of_rows(cli, people, households):
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--value", "4", "--n", "11", "--epsilon", "1"], "about 10 people, the count about 11"),
-        (["PEOPLE", "--where", "sex=f", "--epsilon", "1"], "protect against replace"),
+        (["--value", "4", "--n", "11", "--epsilon", "1"], "about 10 people, but n is 11"),
+        (["PEOPLE", "--where", "sex=f", "--epsilon", "1"], "use adjacency replace"),
         (["PEOPLE", "--alpha", "0.5", "--adjacency", "replace"], "level of the whole table"),
         (
             ["MORE", "--epsilon", "1", "--adjacency", "replace"],
-            "about 10 people, the count about 11",
+            "about 10 people, but n is 11",
         ),
     ],
 )
@@ -226,7 +226,7 @@ def test_beliefs_that_do_not_fit_are_refused(cli, people, households, arguments,
 def test_a_number_is_no_table(cli, extra):
     ran = cli("count", "--value", "4", "--n", "10", "--alpha", "0.5", *extra)
     assert ran.code == 2
-    assert "what else describes a table" in ran.err
+    assert "other options of tables" in ran.err
 
 
 @pytest.fixture
@@ -244,7 +244,7 @@ WARDS = ("--by", "ward", "--categories", "east,west", "--epsilon", "400", "--jso
 @pytest.mark.parametrize(
     ("limit", "counts", "at_most", "known"),
     [
-        ([], [475, 3], 1, "Each row is taken as another person: not checked."),
+        ([], [475, 3], 1, "Each row is assumed to be a different person: not checked."),
         (["--max-rows", "1"], [475, 3], 1, "Each person has at most one row: declared"),
         (["--subject", "patient"], [2, 2], 1, "Each 'patient' counts in at most one of 2 cells"),
         (["--subject", "patient", "--max-rows", "3"], [5, 3], 3, "Each 'patient' counts at most 3"),

@@ -74,7 +74,7 @@ def test_what_count_wrote_is_read_with_its_noise_and_its_names(cli, tmp_path, mo
     assert ran.out.splitlines()[1].split()[:2] == ["f", "Ghent"]
     for options, words in (
         ([], "number of people with --n"),
-        (["--n", "12", "--epsilon", "0.2"], "leave the level out"),
+        (["--n", "12", "--epsilon", "0.2"], "leave out --epsilon and --alpha"),
         (["--n", "12", "--column", "sex"], "Column 'sex' is not there"),
     ):
         refused = cli("remap", "counts.json", *options)
@@ -83,7 +83,9 @@ def test_what_count_wrote_is_read_with_its_noise_and_its_names(cli, tmp_path, mo
     assert cli("remap", "one.json", "--json").document["remap"]["n"] == 9
     for text in ('{"schema": "quiltwork/counts", "version": 1, "table": []}', "{}", '{"a"'):
         (tmp_path / "odd.json").write_text(text)
-        assert "is not what `quiltwork count -o` writes" in cli("remap", "odd.json", "--n", "9").err
+        assert (
+            "is not the output of `quiltwork count -o`" in cli("remap", "odd.json", "--n", "9").err
+        )
 
 
 def test_priors_from_a_belief_and_from_an_earlier_release(cli, tmp_path):
@@ -119,15 +121,15 @@ def test_a_heat_map_is_drawn(cli, prior, tmp_path):
         (["--n", "5"], "privacy level once"),
         (["--n", "5", "--epsilon", "1", "--alpha", "0.5"], "privacy level once"),
         (["--n", "0", "--epsilon", "1"], "n must"),
-        (["--n", "5", "--epsilon", "1", "--prior", "flat"], "is no file and none of"),
+        (["--n", "5", "--epsilon", "1", "--prior", "flat"], "is neither a file nor one of"),
         (["--n", "5", "--epsilon", "1", "--prior", "binomial:2"], "probability"),
         (["--n", "5", "--epsilon", "1", "--prior", "poisson:x"], "not a number"),
         (["--n", "5", "--epsilon", "1", "--prior", "chain:walk"], "chain:FILE:STATE"),
-        (["--n", "5", "--epsilon", "1", "--prior", "earlier:2.5:1"], "they are integers"),
-        (["--n", "5", "--epsilon", "1", "--loss", "l2"], "is no file and none of"),
+        (["--n", "5", "--epsilon", "1", "--prior", "earlier:2.5:1"], "must be an integer"),
+        (["--n", "5", "--epsilon", "1", "--loss", "l2"], "is neither a file nor one of"),
         (["--n", "5", "--epsilon", "1", "--output", "x.csv"], "FILE"),
         ([__file__, "--n", "5", "--epsilon", "1"], "--column"),
-        (["--column", "c", "--n", "5", "--epsilon", "1"], "--column is one of FILE"),
+        (["--column", "c", "--n", "5", "--epsilon", "1"], "--column names a column of FILE"),
         (["/no/such.csv", "--column", "c", "--n", "5", "--epsilon", "1"], "Cannot read"),
     ],
 )
@@ -196,7 +198,7 @@ def test_other_columns_are_kept_as_they_are(cli, tmp_path):
         (b"", "does not begin with a line of column names"),
         (b"\n\n", "does not begin with a line of column names"),
         (b"count,count\n1,2\n", "'count' appears more than once"),
-        (b"count,count_low\n1,2\n", "a column 'count_low' already"),
+        (b"count,count_low\n1,2\n", "already has a column 'count_low'"),
         (b"town,count\nGen\xe8ve,x\n", "Row 1 of column 'count'"),
         (b"town,count\nGhent\n", "has 1 columns and the header 2"),
         (b"town,count\nGhent,1\nGhent,1,2\n", "has 3 columns and the header 2"),
@@ -220,16 +222,16 @@ def test_damaged_files_are_told_and_nothing_is_written(cli, tmp_path, content, w
         ("--prior", "[0.25, 0.25,", "Not a JSON document"),
         ("--prior", "[[1, 0], 0, 0]", "a list of such lists"),
         ("--prior", "{}", "a list of such lists"),
-        ("--prior", "[]", "holds no numbers"),
-        ("--prior", "", "holds no numbers"),
+        ("--prior", "[]", "contains no numbers"),
+        ("--prior", "", "contains no numbers"),
         ("--prior", "[true, 0, 0, 0]", "'True' in"),
-        ("--prior", "0,0,0,0\n", "adds up to 0.0"),
+        ("--prior", "0,0,0,0\n", "adds up to 0,"),
         ("--prior", "0.2,0.2,0.2,0.2,0.2\n", "5 probabilities; counts 0..3 need 4"),
         ("--prior", "1.5,-0.5,0,0\n", "at least 0, not -0.5"),
         ("--loss", "1,2,3\n4,5,6\n", "shape (2, 3)"),
         ("--loss", "0,1\n-1,0\n", "contains -1.0"),
         ("--loss", "0,1,2\n1,0\n2,1,0\n", "row 1 has 2 entries and row 0 has 3"),
-        ("--loss", "0,1\n1,0\n", "covers counts 0..1; the mechanism has n = 3"),
+        ("--loss", "0,1\n1,0\n", "covers counts 0..1, but the mechanism has n = 3"),
     ],
 )
 def test_priors_and_losses_that_are_none_are_told(cli, tmp_path, option, content, words):

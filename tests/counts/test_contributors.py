@@ -76,7 +76,7 @@ def test_what_cannot_be_limited_is_refused(arguments):
 
 def test_a_limit_is_declared_once_and_goes_with_no_total():
     counts = limited_counts(["a"], ["z"], CELLS, at_most=2)
-    with pytest.raises(InvalidInputError, match="leave at_most out"):
+    with pytest.raises(InvalidInputError, match="leave out at_most"):
         release_table(counts, epsilon=1, at_most=2)
     with pytest.raises(InvalidInputError, match="each counted once"):
         release_table(counts, epsilon=1, total=1)
@@ -85,7 +85,7 @@ def test_a_limit_is_declared_once_and_goes_with_no_total():
 @pytest.mark.parametrize(
     ("at_most", "adjacency", "words"),
     [
-        (None, "add-remove", "one person's row (one cell moves by 1). Each row is taken as"),
+        (None, "add-remove", "one person's row (one cell moves by 1). Each row is assumed to be"),
         (1, "replace", "one person's row (two cells move by 1). Each person has at most one row: "
          "declared, not checked."),
         (3, "replace", "one person's rows (cells move by at most 6 together). Each person has at "

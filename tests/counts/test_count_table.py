@@ -58,7 +58,7 @@ def test_sums_that_repeat_a_cell_are_refused():
     """Its noise counts twice, so the interval of independent noises would be too narrow."""
     table = release_table({"a": 1, "b": 2}, epsilon=1)
     for cells in ([], ["a", "a"], ["a", "b", "a"]):
-        with pytest.raises(InvalidInputError, match="each once"):
+        with pytest.raises(InvalidInputError, match="each given once"):
             table.sum_interval(cells)
 
 
@@ -68,8 +68,8 @@ def test_sums_that_repeat_a_cell_are_refused():
         (
             {"a": 5},
             {},
-            "epsilon = 1 for replacing one person's row (the count moves by 1). Each row is taken "
-            "as another person: not checked.",
+            "epsilon = 1 for replacing one person's row (the count moves by 1). Each row is "
+            "assumed to be a different person: not checked.",
         ),
         (
             {"a": 5},
@@ -81,20 +81,20 @@ def test_sums_that_repeat_a_cell_are_refused():
             {"a": 5, "b": 3},
             {"adjacency": "add-remove"},
             "epsilon = 1 for adding or removing one person's row (one cell moves by 1). Each row "
-            "is taken as another person: not checked.",
+            "is assumed to be a different person: not checked.",
         ),
         (
             {"a": 5, "b": 3},
             {"epsilon": None, "alpha": Fraction(1, 2)},
             "epsilon = 1.38629 for replacing one person's row (two cells move by 1). Each row is "
-            "taken as another person: not checked.",
+            "assumed to be a different person: not checked.",
         ),
         (
             {"a": 2, "b": 1},
             {"beliefs": qw.Clusters([1, 1, 2]), "total": 3},
             "epsilon = 1 for each person under the beliefs given; for replacing one person's row "
-            "alone it is 0.5 (two cells move by 1). Each row is taken as another person: not "
-            "checked. The total 3 is public.",
+            "alone it is 0.5 (two cells move by 1). Each row is assumed to be a different person: "
+            "not checked. The total 3 is public.",
         ),
     ],
 )
@@ -119,7 +119,7 @@ def test_households_share_one_level():
         ({"counts": {}}, "no cells"),
         ({"counts": [1, 2]}, "mapping"),
         ({"alpha": 1, "epsilon": None}, "alpha < 1"),
-        ({"beliefs": qw.Clusters([1, 1, 2]), "total": 4}, "about 3 people, the count about 4"),
+        ({"beliefs": qw.Clusters([1, 1, 2]), "total": 4}, "about 3 people, but n is 4"),
         ({"counts": {"a": -1}}, "at least 0"),
         ({"counts": {"a": 1.5}}, "integer"),
         ({"epsilon": None}, "once"),
@@ -130,7 +130,7 @@ def test_households_share_one_level():
         ({"where": "x=1"}, "where must be a list"),
         ({"total": 3, "adjacency": "add-remove"}, "protected"),
         ({"beliefs": qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]])}, "total"),
-        ({"beliefs": qw.Clusters([1, 1, 2]), "adjacency": "add-remove"}, "against replace"),
+        ({"beliefs": qw.Clusters([1, 1, 2]), "adjacency": "add-remove"}, "use adjacency replace"),
         ({"beliefs": qw.Clusters([1, 1, 2]), "epsilon": None, "alpha": 0.5}, "whole table"),
         ({"dataset": "d"}, "ledger"),
     ],

@@ -191,7 +191,7 @@ def test_a_chain_as_belief_needs_more_noise_than_independence():
 def test_beliefs_about_another_number_of_people_are_refused():
     households = qw.Clusters(["a", "a", "b", "c"])
     for beliefs in (households, [qw.Clusters(range(4)), households]):
-        with pytest.raises(InvalidInputError, match="about 4 people, the count about 10"):
+        with pytest.raises(InvalidInputError, match="about 4 people, but n is 10"):
             GeometricMechanism(10, epsilon=1, beliefs=beliefs)
 
 

@@ -1,4 +1,4 @@
-"""`quiltwork count`: private counts from a CSV file, or from a number."""
+"""`quiltwork count`: release private counts from a file, or of a number."""
 
 from __future__ import annotations
 
@@ -67,67 +67,77 @@ def count(
         "LIST",
     ),
     categories_from_data: bool = option(
-        "Take the categories that occur in the file. Not private: that a rare category occurs "
-        "at all is then published."
+        "Take the categories that occur in the file. Not private: it publishes that a rare "
+        "category occurs at all."
     ),
     subject: str | None = option(
-        "Tells people apart: of each, only the first rows count, as many as --max-rows says "
-        "(1 without it).",
+        "The column that identifies people: of each, only the first --max-rows rows count (1 "
+        "by default).",
         "COLUMN",
     ),
     at_most: int | None = option(
-        "How many rows of one person count at most; the noise grows with it. Without --subject "
-        "this is your word that nobody has more.",
+        "The largest number of rows counted per person; the noise grows with it. Without --subject "
+        "you declare that nobody has more.",
         "NUMBER",
         click.IntRange(min=1),
         names="--max-rows",
     ),
     delimiter: str | None = delimiter_option,
     encoding: str | None = encoding_option,
-    value: int | None = option("Release this count instead of counting a file."),
-    n: int | None = option("With --value: the number of people, which is public."),
+    value: int | None = option("Release this count instead of counting rows of a file."),
+    n: int | None = option("With --value: the public number of people."),
     epsilon: Fraction | None = option(
         "The privacy level, for example 1 or 0.1.", kind=level_number
     ),
     alpha: Fraction | None = option(
-        "The level of every single count as alpha = e^-epsilon instead."
+        "Instead of --epsilon: the level of every single count, as alpha = e^-epsilon."
     ),
     adjacency: Literal["add-remove", "replace"] = option(
-        "What one person may do: be in the file or not, or have another row. The second costs "
-        "a table twice the noise.",
+        "What is hidden about one person: whether they are in the file (add-remove), or what their "
+        "row says (replace), which doubles a table's noise.",
         kind=("add-remove", "replace"),
         default="add-remove",
     ),
     total: int | None = option(
-        "The number of rows, if it is public and every row is in a cell: the released counts are "
-        "made to add up to it. Compared with the file only under --belief, where the people are "
-        "known. Needs --adjacency replace."
+        "The number of rows, if it is public and every row is in a cell: released counts are "
+        "adjusted to add up to it. It is compared with the file only under --belief, where the "
+        "people are known. Needs --adjacency replace."
     ),
     beliefs: tuple[str, ...] = option(
-        "How people depend on each other, households say: epsilon then bounds what is told about "
-        "each to who believes it. Needs --adjacency replace, or --value.",
+        "How people depend on each other, such as households: epsilon then bounds the leakage "
+        "about each person under this belief. Needs --adjacency replace, or --value.",
         "FILE",
         names="--belief",
     ),
-    preview: bool = option("Show the error to expect; FILE is not opened and nothing is paid."),
+    preview: bool = option("Show the expected error; FILE is not opened and nothing is debited."),
     payer: TypedLedger = option_group(TypedLedger),
-    confidence: Fraction = confidence_option("Of the intervals."),
+    confidence: Fraction = confidence_option("The confidence of the intervals."),
     to: Targets = option_group(Targets),
 ) -> None:
     """Release private counts with their intervals.
 
     FILE is CSV with a header (.gz is read too, - is standard input), Parquet, Arrow or a folder of
     such files. Every count gets exact two-sided geometric noise. The whole table costs epsilon for
-    one person added or removed. Each row is taken as another person; if people have several, name
-    the column that tells them apart with --subject. Rows with a category that was not declared are
-    not counted. With --ledger the cost is debited, durably, before any noise is drawn.
+    one person added or removed. Each row is assumed to be a different person; if people have
+    several rows, name the column that identifies them with --subject. Rows with undeclared
+    categories are not counted. With --ledger the cost is debited, durably, before any noise is
+    drawn.
     """
     to.check()
     if value is not None:
-        described = (file, by, where, categories, categories_from_data, subject, preview, at_most)
-        if any((*described, delimiter, encoding, to.report, to.plot)) or total is not None:
+        table_options = (
+            file,
+            by,
+            where,
+            categories,
+            categories_from_data,
+            subject,
+            preview,
+            at_most,
+        )
+        if any((*table_options, delimiter, encoding, to.report, to.plot)) or total is not None:
             raise click.UsageError(
-                "--value releases a number: leave out FILE, --by and what else describes a table"
+                "--value releases a number: leave out FILE, --by and other options of tables"
             )
         _release_number(value, n, epsilon, alpha, beliefs, confidence, payer, to)
         return
@@ -146,7 +156,7 @@ def count(
         raise click.UsageError("A column is named twice with --by: name each once")
     conditions = [read_condition(text) for text in where]
     limit = None if subject is None else Contributor(subject, at_most or 1)
-    given = DialectOptions(delimiter, encoding=encoding, by_rows=False)
+    dialect = DialectOptions(delimiter, encoding=encoding, by_rows=False)
     released = partial(
         release_table,
         epsilon=epsilon,
@@ -168,37 +178,40 @@ def count(
         empty = dict.fromkeys(map(_cell, cells_of(read_categories(categories, by))), 0)
         _show_errors(released(limited(empty)), confidence, to)
         return
-    if paid := payer.open():
+    if payment := payer.open():
         from quiltwork.series.registration import refuse_unregistered
 
         written = {"delimiter": delimiter, "encoding": encoding}
-        refuse_unregistered(paid["ledger"], paid["dataset"], file, "", written)
-    counts, people = _cells(file, by, conditions, categories, categories_from_data, limit, given)
-    with telling_what_is_left(paid):
-        table = released(limited(counts), people=people if beliefs else None, **paid)
+        refuse_unregistered(payment["ledger"], payment["dataset"], file, "", written)
+    counts, people = _cells(file, by, conditions, categories, categories_from_data, limit, dialect)
+    with telling_what_is_left(payment):
+        table = released(limited(counts), people=people if beliefs else None, **payment)
         show_table(table, where, confidence, to)
 
 
 def _show_errors(table: CountTable, confidence: Fraction, to: Targets) -> None:
-    """Show how far off a table is, of which one was drawn from no rows at all."""
+    """Show the expected error of a table, drawn here from zero counts."""
     from quiltwork.noise import TwoSidedGeometric
 
     law = TwoSidedGeometric.from_alpha(table.alphas[0])
-    each, together = (law.simultaneous_quantile(confidence, n) for n in (1, len(table.cells)))
+    half_width, half_width_all = (
+        law.simultaneous_quantile(confidence, n) for n in (1, len(table.cells))
+    )
     error = law.expected_absolute
     body = {
         "cells": len(table.cells),
         "epsilon": table.epsilon,
         "expected_error": error,
-        "half_width": each,
-        "simultaneous_half_width": together,
+        "half_width": half_width,
+        "simultaneous_half_width": half_width_all,
         "protects": table.explain(),
     }
     lines = [
-        f"A count ({len(table.cells)} in all) errs by {error:.4g} on average; "
-        f"{float(100 * confidence):g} % intervals are ±{each}, ±{together} for all at once.",
+        f"The mean absolute error of each of {len(table.cells):,} counts is {error:.4g}; "
+        f"{float(100 * confidence):g} % intervals are ±{half_width}, simultaneous ones "
+        f"±{half_width_all}.",
         f"Useful if the largest count is above {10 * error:.4g}, rough down to {error:.4g}, "
-        f"useless below; of all counts together, those up to {together} cannot be distinguished "
+        f"useless below. Judged together, counts up to {half_width_all} cannot be distinguished "
         "from 0.",
         table.explain(),
     ]
@@ -214,24 +227,24 @@ def _cells(
     limit: Contributor | None,
     given: DialectOptions,
 ) -> tuple[dict[object, int], int]:
-    """Count the declared cells, with text for one column and tuples for more, and all people."""
+    """Count the declared cells, text for one column and tuples for more, and all people."""
     from quiltwork.cli import tabulate
 
     if from_data and categories:
         raise click.UsageError("Give --categories or --categories-from-data, not both")
     if (from_data or categories) and not by:
         raise click.UsageError("Categories belong to a column: name it with --by")
-    # Declared before the file is opened: nothing about the rows can influence the cells.
+    # Declared before the file is opened, so that rows cannot influence the cells.
     declared = None if from_data else tabulate.read_categories(categories, by)
-    among = None if declared is None else tabulate.cells_of(declared)
-    tallied, people = tabulate.tally(file, by, conditions, limit, among, given)
+    public_cells = None if declared is None else tabulate.cells_of(declared)
+    tallied, people = tabulate.tally(file, by, conditions, limit, public_cells, given)
     if declared is None:
         declared = tabulate.observed_categories(tallied, len(by))
         if not all(declared):
             raise InvalidInputError("No row matches, so there are no categories to take from it.")
         warnings.warn(
-            "The categories were taken from the data: that a rare category occurs at all is "
-            "published without protection. Declare the public list with --categories.",
+            "The categories were taken from the data, so it is published without protection that a "
+            "rare category occurs at all. Declare the public list with --categories.",
             QuiltworkWarning,
             stacklevel=1,
         )
@@ -239,22 +252,22 @@ def _cells(
 
 
 def _cell(label: tuple[str, ...]) -> object:
-    """Return a public cell: text for one column and a tuple for more."""
+    """Return a public cell: text for one column, a tuple for more."""
     return label[0] if len(label) == 1 else label
 
 
 def show_table(
     table: CountTable, where: tuple[str, ...], confidence: Fraction, to: Targets
 ) -> None:
-    """Deliver a table with its intervals; `where` are the conditions, for a single cell."""
-    each = list(table.intervals(confidence).values())
-    together = list(table.intervals(confidence, simultaneous=True).values())
+    """Print a table with its intervals; `where` are the conditions, for a single cell."""
+    intervals = list(table.intervals(confidence).values())
+    simultaneous = list(table.intervals(confidence, simultaneous=True).values())
     body = {
         "table": json.loads(table.to_json()),
         "where": list(where),
         "confidence": str(confidence),
-        "intervals": each,
-        "simultaneous": together,
+        "intervals": intervals,
+        "simultaneous": simultaneous,
         "protects": table.explain(),
         **table.usefulness._asdict(),
     }
@@ -268,12 +281,12 @@ def show_table(
     rows = [
         [*labels(cell), value, list(one), list(all_at_once)]
         for cell, value, one, all_at_once in zip(
-            table.cells, table.values, each, together, strict=True
+            table.cells, table.values, intervals, simultaneous, strict=True
         )
     ]
     lines = interval_table(header, rows)
-    said = ["", table.explain(), str(table.usefulness)]
-    to.deliver(files.dump("counts", 1, body), [*lines, *said], table, confidence)
+    notes = ["", table.explain(), str(table.usefulness)]
+    to.deliver(files.dump("counts", 1, body), [*lines, *notes], table, confidence)
 
 
 def _release_number(
@@ -304,15 +317,18 @@ def _release_number(
         "confidence": str(confidence),
         "interval": [low, high],
     }
-    level, alone = (
-        float_up(part or Fraction(0)) for part in (mechanism.epsilon, mechanism.dp_epsilon)
+    level, plain_level = (
+        float_up(exact_level or Fraction(0))
+        for exact_level in (mechanism.epsilon, mechanism.dp_epsilon)
     )
-    one = "one person added, removed or replaced"
+    protected = "one person added, removed or replaced"
     if beliefs:
-        one = f"each person under the beliefs given; for {one} alone it is {alone:.6g}"
-    taken = "Each person is taken to move the count by at most 1: not checked."
+        protected = (
+            f"each person under the beliefs given; for {protected} alone it is {plain_level:.6g}"
+        )
+    assumption = "Each person is assumed to change the count by at most 1: not checked."
     lines = [
         f"count of {n}: {released}, {float(100 * confidence):g} % interval [{low}, {high}]",
-        f"epsilon = {level:.6g} for {one}. {taken}",
+        f"epsilon = {level:.6g} for {protected}. {assumption}",
     ]
     to.deliver(files.dump("count", 1, body), lines)

@@ -1,4 +1,4 @@
-"""`quiltwork remap`: read released counts as one consumer's prior and loss advise."""
+"""`quiltwork remap`: read released counts with a consumer's prior and loss."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
 _PRIORS = "uniform, binomial:P, poisson:MEAN, earlier:VALUE:EPSILON, chain:FILE:STATE or a file"
 
 
-def read_prior_text(text: str, n: int) -> Any:
-    """Turn `binomial:0.1`, `chain:belief.json:walk`, a file name, … into a prior."""
+def parse_prior(text: str, n: int) -> Any:
+    """Parse a prior: `binomial:0.1`, `chain:belief.json:walk`, a file name, …"""
     kind, _, rest = text.partition(":")
     if text == "uniform":
         return text
@@ -44,8 +44,8 @@ def read_prior_text(text: str, n: int) -> Any:
     return [cell for row in _numbers(text, _PRIORS) for cell in row]
 
 
-def read_loss_text(text: str) -> Any:
-    """Turn a loss's name or a file with a matrix into a loss."""
+def parse_loss_option(text: str) -> Any:
+    """Parse a loss: its name, or a file with a matrix."""
     from quiltwork.counts.consumers.loss_functions import parse_loss
 
     if text.partition(":")[0] in ("absolute", "squared", "binary", "power", "asymmetric"):
@@ -62,7 +62,9 @@ def _earlier(rest: str, text: str) -> Any:
     value, _, epsilon = rest.partition(":")
     released = _number(value, text)
     if released.denominator != 1:
-        raise InvalidInputError(f"{value!r} in {text!r} is no released count; they are integers.")
+        raise InvalidInputError(
+            f"{value!r} in {text!r} is not a released count, which must be an integer."
+        )
     return EarlierRelease(int(released), alpha_for_epsilon(_number(epsilon, text)))
 
 
@@ -80,27 +82,31 @@ def _chain(rest: str, text: str) -> Any:
     return ChainCounts(chain, named[state])
 
 
-def _numbers(path: str, known: str) -> list[list[Fraction]]:
-    """Read a file of numbers: JSON lists, or lines with commas; a header line is skipped."""
+def _numbers(path: str, alternatives: str) -> list[list[Fraction]]:
+    """Read a file of numbers: JSON lists, or comma-separated lines with an optional header."""
     if not Path(path).exists():
-        raise InvalidInputError(f"{path!r} is no file and none of: {known}.")
+        raise InvalidInputError(f"{path!r} is neither a file nor one of: {alternatives}.")
     text = files.read_text(path)
     rows = _json_rows(text, path) if text.lstrip()[:1] in ("[", "{") else _csv_rows(text)
-    found = [[_number(cell, path) for cell in row] for row in rows]
-    if not any(found):
-        raise InvalidInputError(f"{path!r} holds no numbers.")
-    return found
+    numbers = [[_number(cell, path) for cell in row] for row in rows]
+    if not any(numbers):
+        raise InvalidInputError(f"{path!r} contains no numbers.")
+    return numbers
 
 
 def _json_rows(text: str, path: str) -> list[list[str]]:
     try:
-        read = files.parse(text)
+        document = files.parse(text)
     except InvalidInputError as error:
         raise InvalidInputError(f"{path!r}: {error}") from None
-    rows = read if isinstance(read, list) and any(isinstance(row, list) for row in read) else [read]
+    rows = (
+        document
+        if isinstance(document, list) and any(isinstance(row, list) for row in document)
+        else [document]
+    )
     if not all(isinstance(row, list) for row in rows):
         raise InvalidInputError(
-            f"{path!r} must hold a JSON list of numbers, or a list of such lists."
+            f"{path!r} must contain a JSON list of numbers, or a list of such lists."
         )
     return [[str(cell) for cell in row] for row in rows]
 
@@ -134,11 +140,11 @@ _MOST_SHOWN = 40
 )
 def remap(
     file: str | None = argument(),
-    column: str | None = option("Of a CSV file: the column of released counts.", "NAME"),
+    column: str | None = option("The column of released counts in a CSV file.", "NAME"),
     values: tuple[int, ...] = option("A released count; repeatable.", names="--value"),
     n: int | None = option("The number of people: counts lie in 0..n."),
-    epsilon: Fraction | None = option("The level of one count."),
-    alpha: Fraction | None = option("The level as e^-epsilon."),
+    epsilon: Fraction | None = option("The privacy level of one count."),
+    alpha: Fraction | None = option("Instead of --epsilon: the level as alpha = e^-epsilon."),
     prior: str = option(
         "uniform, binomial:P, poisson:MEAN, earlier:VALUE:EPSILON (an earlier release of the same "
         "count), chain:FILE:STATE (visits of a belief's chain), or a file with n + 1 "
@@ -151,23 +157,27 @@ def remap(
         "LOSS",
         default="absolute",
     ),
-    confidence: Fraction = confidence_option("Of the intervals, which count on the prior."),
+    confidence: Fraction = confidence_option(
+        "The confidence of the intervals, which depend on the prior."
+    ),
     output: str | None = option(
-        "With FILE: write its rows with what was read.", "FILE", names="-o --output"
+        "With FILE: write its rows with the remapped counts.", "FILE", names="-o --output"
     ),
     plot: str | None = option("Draw the mechanism before and after the remap.", "FILE"),
 ) -> None:
     """Read released counts as one consumer should.
 
-    What is released is the same for everybody; each consumer reads it with its own prior and
-    loss, which costs no privacy. For monotone losses no other mechanism of the same level would
-    serve this consumer better. FILE is what `quiltwork count -o` wrote, which says its level, or
-    CSV with a header and --column (.gz is read too, - is standard input).
+    The same release serves everybody; each consumer reads it with its own prior and loss, which
+    costs no privacy. For monotone losses no other mechanism of the same level is better for this
+    consumer. FILE is the output of `quiltwork count -o`, which states its level, or CSV with a
+    header and --column (.gz is read too, - is standard input).
     """
     if file is None and column is not None:
-        raise click.UsageError("--column is one of FILE: give the file that holds the counts")
+        raise click.UsageError(
+            "--column names a column of FILE: give the file that contains the counts"
+        )
     if output is not None and file is None:
-        raise click.UsageError("--output writes the rows of FILE: give one")
+        raise click.UsageError("--output writes the rows of FILE: give FILE")
     from quiltwork.counts import Consumer, GeometricMechanism
     from quiltwork.counts.consumers.gains import consumer_gain
     from quiltwork.report.figures import write_figure
@@ -178,13 +188,15 @@ def remap(
         table = _written_counts(file) if column is None else _released(file, column)
     if table is not None and table.alpha is not None:
         if not epsilon is alpha is None:
-            raise click.UsageError("FILE says how much noise is on its counts: leave the level out")
+            raise click.UsageError(
+                "FILE states the noise of its counts: leave out --epsilon and --alpha"
+            )
         n, alpha = table.people if n is None else n, table.alpha
     if n is None:
-        raise click.UsageError("Give the number of people with --n: no count can be above it")
+        raise click.UsageError("Give the number of people with --n, the largest possible count")
     mechanism = GeometricMechanism(n, alpha=alpha, epsilon=epsilon)
-    consumer = Consumer(read_prior_text(prior, n), read_loss_text(loss))
-    added = [] if output is None or table is None else _names(table.header, column or "count")
+    consumer = Consumer(parse_prior(prior, n), parse_loss_option(loss))
+    new_columns = [] if output is None or table is None else _names(table.header, column or "count")
     with progress(1, "Remapping") as bar:
         gain = consumer_gain(mechanism, consumer)
         bar.update(1)
@@ -193,8 +205,8 @@ def remap(
     charts = () if plot is None else gain.remap.charts()  # refuses before anything is written
     if output is not None and table is not None:
         pairs = zip(table.rows, readings[len(values) :], strict=True)
-        lines = [[*row, *one[1:]] for row, one in pairs]
-        files.write(output, csv_text([[*table.header, *added], *lines]))
+        lines = [[*row, *reading[1:]] for row, reading in pairs]
+        files.write(output, csv_text([[*table.header, *new_columns], *lines]))
     if plot is not None:
         write_figure(plot, *charts)
     document = _document(gain, readings, confidence) if as_json() else ""
@@ -210,11 +222,11 @@ def _readings(
     import numpy as np
 
     counts = np.array(released)
-    read = remap(counts)
+    remapped = remap(counts)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", QuiltworkWarning)  # said of the readings already
+        warnings.simplefilter("ignore", QuiltworkWarning)  # the readings have warned already
         low, high = remap.interval(counts, confidence)
-    columns = (released, read.tolist(), low.tolist(), high.tolist())
+    columns = (released, remapped.tolist(), low.tolist(), high.tolist())
     return list(zip(*columns, strict=True))
 
 
@@ -222,7 +234,8 @@ def _readings(
 class ReleasedColumn:
     """A file with a column of released counts: its header, its rows, and the counts.
 
-    What `count` wrote also says the noise on each, and how many people there are if it knows.
+    The output of `quiltwork count` also has the noise ratio of each count, and the number of people
+    if it is known.
     """
 
     header: list[str]
@@ -233,7 +246,7 @@ class ReleasedColumn:
 
 
 def _written_counts(path: str) -> ReleasedColumn:
-    """Read what `quiltwork count -o` wrote: the numbers with noise, not what was made of them."""
+    """Read the output of `quiltwork count -o`: the noisy counts, before post-processing."""
     from quiltwork.counts import CountTable
 
     text = files.read_bytes(path)
@@ -246,17 +259,17 @@ def _written_counts(path: str) -> ReleasedColumn:
             alpha = parse_stored_fraction(body["alpha"], "alpha")
             return ReleasedColumn(["count"], [[str(counts[0])]], counts, alpha, people)
         table = CountTable.from_json(json.dumps(files.load(text, "counts", (1,))["table"]))
-        counts = [integer(one, "A count", -(2**62), 2**62) for one in table.noisy]
+        counts = [integer(cell, "A count", -(2**62), 2**62) for cell in table.noisy]
         (alpha,) = set(table.alphas)
-        cells = [one if isinstance(one, tuple) else (one,) for one in table.cells]
+        cells = [cell if isinstance(cell, tuple) else (cell,) for cell in table.cells]
         header = [*map(str, table.dimensions or ("cell",) * len(cells[0])), "count"]
-        rows = [[*map(str, c), str(n)] for c, n in zip(cells, counts, strict=True)]
+        rows = [[*map(str, labels), str(n)] for labels, n in zip(cells, counts, strict=True)]
         if any(len(row) != len(header) for row in rows):
             raise ValueError
     except (LookupError, TypeError, ValueError):
         raise InvalidInputError(
-            f"{path!r} is not what `quiltwork count -o` writes; name the column of a CSV file with "
-            "--column."
+            f"{path!r} is not the output of `quiltwork count -o`; for a CSV file, name the column "
+            "with --column."
         ) from None
     return ReleasedColumn(header, rows, counts, alpha, table.people or table.total)
 
@@ -264,24 +277,24 @@ def _written_counts(path: str) -> ReleasedColumn:
 def _released(path: str, column: str) -> ReleasedColumn:
     def read(reader: Iterator[list[str]]) -> ReleasedColumn:
         header = header_of(reader, path)
-        place = column_position(header, column, path)
-        found = ReleasedColumn(header, [], [])
+        position = column_position(header, column, path)
+        released = ReleasedColumn(header, [], [])
         for row in rows_of_width(reader, len(header), path):
-            count = _count(row[place])
+            count = _count(row[position])
             if count is None:
                 raise InvalidInputError(
-                    f"Row {len(found.rows) + 1} of column {column!r} in {path!r} is no released "
-                    "count; they are integers."
+                    f"Row {len(released.rows) + 1} of column {column!r} in {path!r} is not a "
+                    "released count, which must be an integer."
                 )
-            found.counts.append(count)
-            found.rows.append(row)
-        return found
+            released.counts.append(count)
+            released.rows.append(row)
+        return released
 
     return with_csv(path, read)
 
 
 def _count(text: str) -> int | None:
-    """Read an integer; None if it is none, or written with Python's underscores."""
+    """Parse an integer; None for other text, and for Python's underscores."""
     try:
         return None if "_" in text else int(text)
     except ValueError:
@@ -294,8 +307,8 @@ def _names(header: list[str], column: str) -> list[str]:
     taken = [name for name in names if name in header]
     if taken:
         raise InvalidInputError(
-            f"The file has a column {taken[0]!r} already, which the output would overwrite; "
-            "rename it first."
+            f"The file already has a column {taken[0]!r}, which the output would overwrite; rename "
+            "it first."
         )
     return names
 
@@ -343,10 +356,10 @@ def _lines(
 
 
 def _runs(remap: Remap) -> list[tuple[object, ...]]:
-    """Return the mapping as runs of answers that are read alike."""
+    """Return the mapping as runs of answers with the same reading."""
     runs: list[tuple[object, ...]] = []
     for answer, group in groupby(enumerate(remap.mapping), key=lambda pair: pair[1]):
         members = [released for released, _ in group]
         span = str(members[0]) if len(members) == 1 else f"{members[0]}..{members[-1]}"
-        runs.append((span, "not known" if answer is None else answer))
+        runs.append((span, "unknown" if answer is None else answer))
     return runs

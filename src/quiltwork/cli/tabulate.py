@@ -143,8 +143,8 @@ def tally(
     """Count the rows of a CSV file that satisfy all conditions, by the values of `by`.
 
     With a subject, only the first rows of each person in a cell of `among` count (in any cell
-    without it); without one, each row is taken as another person. Reads `-` as standard input and
-    `.gz` as compressed.
+    without it); without one, each row is assumed to be a different person. Reads `-` as standard
+    input and `.gz` as compressed.
     """
 
     def read(reader: Iterator[list[str]]) -> CellCounts:

@@ -1,8 +1,8 @@
-"""Privacy levels of counts: α exactly, and ε turned into a rational α that is at least as private.
+"""Privacy levels of counts: α exactly, and the conversion of ε into a rational α.
 
-A mechanism is α-private if neighbouring counts change no output's probability by more than a
-factor 1/α; that is (−ln α)-differential privacy. Between the two scales every rounding goes
-towards privacy: α up, ε up. Cost: O(1) big-integer operations.
+A mechanism is α-private if neighbouring counts change no output's probability by more than a factor
+1/α; that is (−ln α)-differential privacy. Every conversion rounds towards privacy: α up, ε up.
+Cost: O(1) big-integer operations.
 
 Theorem: docs/theory/geometric-mechanism.md
 """
@@ -19,13 +19,13 @@ from quiltwork.exact import Number, positive_fraction, privacy_level, to_fractio
 from quiltwork.wording import argument
 
 _PRECISION_BITS = 53
-_LEAST_ALPHA = Fraction(1, 1 << 1000)  # more privacy than a huge ε asks for does no harm
+_LEAST_ALPHA = Fraction(1, 1 << 1000)  # rounding a huge ε up to this α only adds privacy
 _LARGEST_EPSILON = 694  # e^-694 < 2^-1000 < e^-693
 _DIGITS = 60
 
 
 def parse_alpha(alpha: object) -> Fraction:
-    """Read a privacy level α in [0, 1] exactly; 0 is no privacy, 1 is no information.
+    """Validate a privacy level α in [0, 1] as an exact fraction; 0 is no privacy, 1 no information.
 
     >>> parse_alpha(0.1)
     Fraction(1, 10)
@@ -39,10 +39,10 @@ def parse_alpha(alpha: object) -> Fraction:
 
 
 def alpha_for_epsilon(epsilon: object) -> Fraction:
-    """Return a rational α ≥ e^−ε, above it by a relative 2^-50 of ε at most.
+    """Return a rational α ≥ e^−ε, larger by a relative 2^-50 of ε at most.
 
-    The denominator is a power of two with about 53 bits more than it takes to tell α from 0 and
-    from 1. α never falls below 2^-1000, which is e^-693.15 nearly.
+    Its denominator is a power of two with about 53 bits more than needed to distinguish α from 0
+    and 1. α is at least 2^-1000, about e^-693.15.
 
     >>> alpha_for_epsilon(1) >= math.exp(-1)
     True
@@ -59,7 +59,7 @@ def alpha_for_epsilon(epsilon: object) -> Fraction:
 
 
 def epsilon_for_alpha(alpha: Fraction) -> Fraction:
-    """Return a rational ε ≥ −ln α, above it by a relative 10^-50 at most: what a level α costs.
+    """Return a rational ε ≥ −ln α, larger by a relative 10^-50 at most.
 
     >>> float(epsilon_for_alpha(Fraction(1, 2)))
     0.6931471805599453
@@ -72,13 +72,13 @@ def epsilon_for_alpha(alpha: Fraction) -> Fraction:
     with decimal.localcontext(prec=digits, rounding=decimal.ROUND_FLOOR):
         below = Decimal(alpha.numerator) / Decimal(alpha.denominator)
         log = below.ln().next_minus()
-    return -Fraction(log)  # negating a Decimal would round it
+    return -Fraction(log)  # as a Fraction first: negating a Decimal would round it
 
 
 def parse_level(alpha: Number | None, epsilon: Number | None) -> tuple[Fraction, Fraction | None]:
     """Return (α, ε) from exactly one of the two; ε is None at α = 0.
 
-    The ε of a given ε is that ε; the α is rounded towards privacy.
+    A given ε is kept exactly; its α is rounded towards privacy.
     """
     if (alpha is None) == (epsilon is None):
         raise InvalidInputError(

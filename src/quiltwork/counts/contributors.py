@@ -1,11 +1,11 @@
-"""People who are counted: those with several rows, and those who depend on each other.
+"""Limits on how many rows one person contributes to counts, and levels for people who depend.
 
-In `limited_counts` nobody has more than a few rows, so that the weight of one person is known.
-Of each person's rows in the declared cells the first few are counted, in the order given. Which
-they are depends on that person's rows alone, so adding, removing or replacing all rows of one
-person changes what is counted of nobody else. Cost: one pass, and one number kept for each person.
+`limited_counts` counts at most a few rows of each person, so the sensitivity to one person is
+known: of each person's rows in the declared cells it takes the first few, in the given order. Which
+rows these are depends on that person's rows alone, so changing one person changes nobody else's
+count. Cost: one pass, and one number stored per person.
 
-`substitution_level` is what it takes to protect people under beliefs.
+`substitution_level` is the level that protects people under beliefs about their dependence.
 
 Theorem: docs/theory/influence-curve.md
 """
@@ -28,12 +28,12 @@ Row = TypeVar("Row")
 
 @dataclass(frozen=True, eq=False)
 class LimitedCounts(Mapping[Cell, int]):
-    """Counts of cells with at most `at_most` rows of any person; made by `limited_counts`.
+    """Counts of cells with at most `at_most` rows from any person; made by `limited_counts`.
 
     Attributes:
         counts: the rows counted, by cell.
-        at_most: how many rows of one person are among them at most.
-        subject: the name of the column that tells people apart, if it has one.
+        at_most: the largest number of one person's rows among them.
+        subject: the name of the column that identifies people, if there is one.
     """
 
     counts: Mapping[Cell, int]
@@ -56,14 +56,17 @@ def limited_counts(
     among: Iterable[Cell],
     at_most: int = 1,
 ) -> LimitedCounts:
-    """Count rows by cell, of each person the first `at_most` that are in one of the cells `among`.
+    """Count rows by cell, taking each person's first `at_most` rows in the cells `among`.
 
-    `cells` and `subjects` have one entry per row: where it counts, and whose it is. Rows whose
-    subject is missing (None or NaN) are taken as one person's. `among` are the public cells.
+    Args:
+        cells: the cell of each row.
+        subjects: the person of each row; rows without one (None or NaN) count as one person's.
+        among: the public cells; rows in other cells are not counted.
+        at_most: the largest number of rows counted for one person.
 
     Raises:
-        InvalidInputError: if there are more cells than subjects or fewer, entries that cannot be
-            told apart, or `at_most` is no integer ≥ 1.
+        InvalidInputError: if `cells` and `subjects` differ in length, entries are not hashable, or
+            `at_most` is not an integer ≥ 1.
 
     >>> rows = ["bread", "bread", "milk", "bread"]
     >>> dict(limited_counts(rows, ["ann", "ann", "ann", "bob"], ["bread", "milk"], at_most=2))
@@ -74,62 +77,68 @@ def limited_counts(
     limit = integer(at_most, "at_most", 1)
     try:
         public = list(dict.fromkeys(among))
-        known = set(public)
+        public_set = set(public)
         pairs = [
-            (subject, cell) for cell, subject in zip(cells, subjects, strict=True) if cell in known
+            (subject, cell)
+            for cell, subject in zip(cells, subjects, strict=True)
+            if cell in public_set
         ]
-        counted = Counter(first_rows(pairs, limit))
+        tally = Counter(first_rows(pairs, limit))
     except (TypeError, ValueError) as error:
         raise InvalidInputError(
             f"Give one cell and one subject for every row, and the public cells: {error}."
         ) from None
-    return LimitedCounts({cell: counted[cell] for cell in public}, limit)
+    return LimitedCounts({cell: tally[cell] for cell in public}, limit)
 
 
 def first_rows(rows: Iterable[tuple[Hashable, Row]], at_most: int) -> Iterator[Row]:
     """Yield the cells of (subject, cell) rows, but for those beyond a subject's first `at_most`."""
-    seen: dict[Hashable, int] = {}
+    rows_of: dict[Hashable, int] = {}
     for subject, cell in rows:
         person = _person(subject)
-        times = seen.get(person, 0)
-        if times < at_most:
-            seen[person] = times + 1
+        count = rows_of.get(person, 0)
+        if count < at_most:
+            rows_of[person] = count + 1
             yield cell
 
 
 def _person(subject: Hashable) -> Hashable:
-    """Return the subject, or None for what is missing: NaN is not even itself."""
+    """Return the subject, or None if it is missing; NaN does not equal itself."""
     try:
         return subject if subject == subject else None
-    except TypeError:  # pandas' NA is neither
+    except TypeError:  # pandas' NA has no truth value
         return None
 
 
-_NOTHING_SECRET = Fraction(1000)  # beliefs that leave nothing open: practically no noise
+_NOTHING_SECRET = Fraction(1000)  # a level of practically no noise, if beliefs leave no secret
 
 
 def parse_private_count(count: object, n: int, ledger: object) -> int:
-    """Return a private count as an integer in 0..n, never showing it.
+    """Validate a private count as an integer in 0..n, without ever showing it.
 
-    Where a ledger pays, one above n counts as n: an error would tell about it for free.
+    Where a ledger pays, a count above n becomes n: an error would leak it without a debit.
     """
     value = private_integer(count, "count")
     if value > n and ledger is None:
-        raise InvalidInputError(f"count must lie in 0..n = 0..{n}; is n right?")
+        raise InvalidInputError(
+            f"count must lie in 0..n = 0..{n}; check that n is the number of people."
+        )
     return min(value, n)
 
 
 def substitution_level(beliefs: Any, people: int, epsilon: Fraction) -> Fraction:
-    """Return the largest dp_epsilon, for substituting one person, that keeps `beliefs` at ε.
+    """Return the largest dp_epsilon for substituting one person that keeps the leakage at ε.
 
-    Under `Clusters` it is ε divided by the largest cluster; under independence it is ε. At ε = 0
-    nothing is told, whatever anybody believes.
+    Under `Clusters` it is ε divided by the largest cluster; under independence it is ε. At ε = 0 it
+    is 0, under any belief.
     """
     from quiltwork.influence import influence_curve
 
-    own = number_of_people(beliefs)
-    if own not in (None, people):
-        raise InvalidInputError(f"The belief is about {own} people, the count about {people}.")
+    believed = number_of_people(beliefs)
+    if believed not in (None, people):
+        raise InvalidInputError(
+            f"The belief is about {believed} people, but n is {people}; give the same number."
+        )
     if epsilon == 0:
         return Fraction(0)
     level = influence_curve(beliefs, people).dp_epsilon(epsilon)
@@ -137,7 +146,7 @@ def substitution_level(beliefs: Any, people: int, epsilon: Fraction) -> Fraction
 
 
 def number_of_people(beliefs: Any) -> int | None:
-    """Return how many people clusters and networks are about; None for chains of any length."""
+    """Return the number of people in clusters and networks; None for chains of any length."""
     from quiltwork.beliefs import as_beliefs
 
     lengths = [belief.length for belief in as_beliefs(beliefs)]
@@ -145,7 +154,7 @@ def number_of_people(beliefs: Any) -> int | None:
 
 
 def belief_digest(beliefs: Any) -> str:
-    """Return the SHA-256 of the beliefs' JSON, as releases record it."""
+    """Return the SHA-256 of the beliefs' JSON, as recorded with releases."""
     from quiltwork.beliefs import as_beliefs
     from quiltwork.beliefs.sets import digest
 

@@ -1,9 +1,8 @@
-"""Tables of counts: one geometric draw per cell, intervals, totals and free consistency.
+"""Tables of disjoint counts: one geometric draw per cell, intervals, totals and consistency.
 
-The cells are disjoint: every row is counted in one of them at most. Replacing one person's row
-then moves two cells by 1, adding or removing a row moves one; a person with several rows moves as
-many times that. The table says what it protects against, and how it is known how many rows a person
-has. Cost: one draw per cell.
+Every row is counted in at most one cell. Replacing one person's row then moves two cells by 1,
+adding or removing a row moves one; a person with several rows moves that many times as much. The
+table states its adjacency, and how the number of rows per person is known. Cost: one draw per cell.
 
 Theorem: docs/theory/geometric-mechanism.md
 """
@@ -41,7 +40,7 @@ if TYPE_CHECKING:
     from quiltwork.report import IntervalChart
 
 _FEW_CELLS = 256
-_MOST_PEOPLE = 10**300  # beyond, shares of a total are no floats
+_MOST_PEOPLE = 10**300  # larger totals overflow floats
 
 Limit: TypeAlias = Literal["kept", "declared", "assumed"]
 
@@ -50,23 +49,25 @@ _MEANING = {"replace": "replacing", "add-remove": "adding or removing"}
 
 @dataclass(frozen=True)
 class CountTable(ChartedResult):
-    """A released table.
+    """A released table of counts.
 
     Attributes:
-        cells: the labels, in the order given.
+        cells: the labels, in the given order.
         values: consistent counts: integers ≥ 0 that add up to `total` if that is public.
-        noisy: the counts as drawn, unbounded; intervals start from these.
+        noisy: the counts as drawn, unbounded; intervals are computed from these.
         alphas: each cell's noise ratio.
-        epsilon: what the whole table costs, rounded up.
-        dp_epsilon: the level for replacing one person's rows whatever the adjacency and beliefs;
-            this is what accountants price.
+        epsilon: the privacy loss of the whole table, rounded up.
+        dp_epsilon: the level for replacing one person's rows, whatever the adjacency and beliefs;
+            it is what accountants charge.
         adjacency: "replace" or "add-remove".
         total: the declared public total that the values add up to, if there is one.
-        people: how many the beliefs are about, if there are beliefs; no count is above them.
+        people: the number of people the beliefs are about, if there are beliefs; no count exceeds
+            it.
         dimensions: the names of the columns that make up a label.
-        at_most: how many rows of one person `epsilon` is for.
-        limit: how that is known: "kept" by leaving out further rows, "declared", or "assumed".
-        subject: the column that told people apart, if rows were left out by one.
+        at_most: the number of rows per person that `epsilon` covers.
+        limit: how that number is known: "kept" by leaving out further rows, "declared", or
+            "assumed".
+        subject: the column that identifies people, if rows were left out by it.
     """
 
     schema = ("count-table", 1)
@@ -89,49 +90,49 @@ class CountTable(ChartedResult):
         return self.values[self._index(cell)]
 
     def interval(self, cell: Cell, confidence: Number = 0.95) -> Interval:
-        """Return lo..hi that contains this cell's true count with at least this confidence."""
+        """Return a confidence interval for this cell's true count."""
         index = self._index(cell)
         return self._around(index, _reach(self.alphas[index], confidence, 1))
 
     def intervals(
         self, confidence: Number = 0.95, simultaneous: bool = False
     ) -> dict[Cell, Interval]:
-        """Return all cells' intervals; `simultaneous`: all true at once with this confidence."""
-        together = len(self.cells) if flag(simultaneous, "simultaneous") else 1
-        reach = {alpha: _reach(alpha, confidence, together) for alpha in set(self.alphas)}
+        """Return all cells' intervals; `simultaneous`: with joint confidence for all cells."""
+        family_size = len(self.cells) if flag(simultaneous, "simultaneous") else 1
+        reach = {alpha: _reach(alpha, confidence, family_size) for alpha in set(self.alphas)}
         return {
             cell: self._around(index, reach[self.alphas[index]])
             for index, cell in enumerate(self.cells)
         }
 
     def margin(self, dimension: str) -> dict[Any, int]:
-        """Add the values up over every other column: the totals by one column."""
+        """Return the totals by one column, summed over every other column."""
         if not isinstance(dimension, str) or dimension not in self.dimensions:
-            named = ", ".join(self.dimensions) or "none: name them with dimensions=[…]"
+            columns = ", ".join(self.dimensions) or "none: name them with dimensions=[…]"
             raise InvalidInputError(
-                f"The table has no column {shortened(dimension)}; it has {named}."
+                f"The table has no column {shortened(dimension)}; it has {columns}."
             )
-        place = self.dimensions.index(dimension)
+        axis = self.dimensions.index(dimension)
         sums: dict[Any, int] = {}
         for cell, value in zip(self.cells, self.values, strict=True):
-            label = cell[place] if isinstance(cell, tuple) else cell
+            label = cell[axis] if isinstance(cell, tuple) else cell
             sums[label] = sums.get(label, 0) + value
         return sums
 
     def sum_interval(
         self, cells: Sequence[Cell] | None = None, confidence: Number = 0.95
     ) -> Interval:
-        """Return lo..hi that contains the sum of some cells with at least this confidence."""
-        some = self.cells if cells is None else listed(cells, "cells")
-        indices = [self._index(cell) for cell in some]
+        """Return a confidence interval for the sum of some cells, by default all."""
+        chosen = self.cells if cells is None else listed(cells, "cells")
+        indices = [self._index(cell) for cell in chosen]
         if not indices or len(set(indices)) < len(indices):
-            raise InvalidInputError("A sum is of one cell at least, and of each once.")
+            raise InvalidInputError("A sum needs at least one cell, each given once.")
         centre = sum(self.noisy[index] for index in indices)
         reach = sum_quantile([self.alphas[index] for index in indices], confidence)
         return self._clip(centre - reach, centre + reach)
 
     def explain(self) -> str:
-        """Say in a few sentences what the table protects."""
+        """Return what the table protects, in a few sentences."""
         rows = "row" if self.at_most == 1 and self.limit != "kept" else "rows"
         changed = f"{_MEANING[self.adjacency]} one person's {rows}"
         if self.adjacency == "replace" and float_up(self.dp_epsilon) < self.epsilon:
@@ -143,7 +144,7 @@ class CountTable(ChartedResult):
         return f"{level} {changed} ({self._moved()}). {self._one_person()}{total}"
 
     def _moved(self) -> str:
-        """Say how far one person can move the counts."""
+        """Return the sensitivity to one person in words."""
         if len(self.cells) == 1:
             return f"the count moves by {_up_to(self.at_most)}"
         if self.at_most == 1:
@@ -152,9 +153,9 @@ class CountTable(ChartedResult):
         return f"cells move by {_up_to(times * self.at_most)} together"
 
     def _one_person(self) -> str:
-        """Say how often one person counts, and how that is known."""
+        """Return in words how many rows one person has, and how that is known."""
         if self.limit == "assumed":
-            return "Each row is taken as another person: not checked."
+            return "Each row is assumed to be a different person: not checked."
         if self.limit == "declared":
             rows = "one row" if self.at_most == 1 else f"{self.at_most} rows"
             return f"Each person has at most {rows}: declared, not checked."
@@ -165,11 +166,11 @@ class CountTable(ChartedResult):
             counts = "at most once, by the first of their rows"
         else:
             counts = f"in at most one of {len(self.cells)} cells, by the first of their rows"
-        return f"{who} counts {counts}; the others are left out, and no interval speaks of them."
+        return f"{who} counts {counts}; other rows are left out, and no interval covers them."
 
     @property
     def usefulness(self) -> Usefulness:
-        """Whether the counts are useless, rough or useful, judged by the released answer alone."""
+        """Whether the counts are useless, rough or useful, judged from the release alone."""
         from quiltwork.counts.count_table_page import usefulness_of
 
         return usefulness_of(self)
@@ -181,31 +182,33 @@ class CountTable(ChartedResult):
         return table_chart(self, confidence)
 
     def report(self, path: str | Path, confidence: Number = 0.95) -> None:
-        """Write a page to forward: counts, a picture, what they protect."""
+        """Write a self-contained page to forward: counts, a chart, what they protect."""
         from quiltwork.counts.count_table_page import table_page
 
         files.write(files.as_path(path), table_page(self, confidence))
 
     def records(self) -> list[dict[str, Any]]:
         """Return a row per cell: its label, its count and its 0.95 interval."""
-        found = zip(self.cells, self.values, self.intervals().values(), strict=True)
-        return [{"cell": cell, "value": value, **ends._asdict()} for cell, value, ends in found]
+        cells = zip(self.cells, self.values, self.intervals().values(), strict=True)
+        return [{"cell": cell, "value": value, **ends._asdict()} for cell, value, ends in cells]
 
     def body(self) -> dict[str, Any]:
         """Return the table as JSON values."""
-        body = {one.name: plain(getattr(self, one.name)) for one in fields(self)}
-        return {**body, "cells": [_written(cell) for cell in self.cells]}
+        body = {field.name: plain(getattr(self, field.name)) for field in fields(self)}
+        return {**body, "cells": [_json_cell(cell) for cell in self.cells]}
 
     @classmethod
     def from_json(cls, text: str | bytes) -> CountTable:
         """Read a table back from `to_json`."""
         body = files.load(text, "count-table", (1,))
-        held = {one.name: body[one.name] for one in fields(cls) if one.name in body}
+        values = {field.name: body[field.name] for field in fields(cls) if field.name in body}
         return cls(
-            **held
+            **values
             | {name: tuple(body[name]) for name in ("values", "noisy", "dimensions")}
             | {
-                "cells": tuple(tuple(c) if isinstance(c, list) else c for c in body["cells"]),
+                "cells": tuple(
+                    tuple(cell) if isinstance(cell, list) else cell for cell in body["cells"]
+                ),
                 "alphas": tuple(parse_stored_fraction(alpha, "alpha") for alpha in body["alphas"]),
                 "dp_epsilon": parse_stored_fraction(body["dp_epsilon"], "dp_epsilon"),
             }
@@ -213,13 +216,13 @@ class CountTable(ChartedResult):
 
     def _index(self, cell: Cell) -> int:
         try:
-            return self._places[cell]
-        except (KeyError, TypeError):  # TypeError: no cell is a list or an array
+            return self._positions[cell]
+        except (KeyError, TypeError):  # TypeError: lists and arrays are not hashable
             raise InvalidInputError(f"The table has no cell {shortened(cell)}.") from None
 
     @cached_property
-    def _places(self) -> dict[Cell, int]:
-        return {cell: place for place, cell in enumerate(self.cells)}
+    def _positions(self) -> dict[Cell, int]:
+        return {cell: position for position, cell in enumerate(self.cells)}
 
     def _around(self, index: int, reach: int) -> Interval:
         return self._clip(self.noisy[index] - reach, self.noisy[index] + reach)
@@ -248,20 +251,29 @@ def release_table(
 ) -> CountTable:
     """Release disjoint counts together.
 
-    `epsilon=` is the level of the whole table, `alpha=` each cell's own noise ratio. `total` is the
-    number of people if that is public and every person is in some cell; it is taken at its word,
-    since an error where it is not the sum of the counts would tell that sum without paying.
-    `beliefs` are for people who depend on each other, and need adjacency "replace"; `people` is how
-    many they are if not all are in a cell. Counts from `limited_counts` bring along how many rows a
-    person has at most; with others, `at_most` declares it, and without it each row is taken as
-    another person. With a ledger, the table's `dp_epsilon` is debited before anything is drawn;
-    `where` describes which rows were counted, so that a key is not mistaken for that of another
-    question, and `analyst` says for whom.
+    Args:
+        counts: from cells to integers ≥ 0; those of `limited_counts` carry their own limit of rows
+            per person.
+        epsilon: the privacy loss of the whole table.
+        alpha: instead, each cell's noise ratio.
+        adjacency: "replace" one person's row, or "add-remove" one.
+        total: the number of people, if it is public and every person is in some cell. It is not
+            verified, because an error would leak the sum without a debit.
+        dimensions: the names of the columns that make up a label.
+        beliefs: for people who depend on each other; needs adjacency "replace".
+        where: describes which rows were counted, so that an idempotency key is bound to them.
+        people: the number of people the beliefs are about, if not all are in a cell.
+        at_most: the number of rows that one person may have; without it each row is assumed to be a
+            different person.
+        ledger: debited the table's `dp_epsilon` before anything is drawn.
+        dataset: the ledger's name of the data.
+        key: the idempotency key of the release.
+        analyst: for whom it is.
 
     Raises:
-        InvalidInputError: if counts are not integers ≥ 0, there is no level, `total` is no
-            integer ≥ 0 or goes with several rows of one person, or beliefs are about fewer people
-            than were counted.
+        InvalidInputError: if counts are not integers ≥ 0, there is no level, `total` is not an
+            integer ≥ 0 or goes with several rows per person, or beliefs are about fewer people than
+            were counted.
         NotPrivateError: at α = 0.
 
     >>> table = release_table({"f": 520, "m": 480}, epsilon=1, total=1000)
@@ -274,32 +286,39 @@ def release_table(
     """
     if not isinstance(counts, Mapping):
         raise InvalidInputError(
-            f"Counts are a mapping from cells to integers, not {type(counts).__name__}."
+            f"counts must be a mapping from cells to integers, not {type(counts).__name__}."
         )
-    exact = {cell: private_integer(n, f"count of {cell!r}") for cell, n in counts.items()}
+    true_counts = {cell: private_integer(n, f"count of {cell!r}") for cell, n in counts.items()}
     total = None if total is None else integer(total, "total", 0)
-    most, limit, subject = _limit(counts, at_most)
-    _check(exact, adjacency, total, most)
+    rows_each, limit, subject = _limit(counts, at_most)
+    _check(true_counts, adjacency, total, rows_each)
     dimensions = _names(dimensions, "dimensions")
     where = _names(where, "where")
-    _check_dimensions(exact, dimensions)
-    if ledger is not None:  # which keeps the table as JSON, after the debit
-        for cell in exact:
-            _written(cell)
-    known = total if people is None else integer(people, "people", 1)
-    if total not in (None, known):
-        raise InvalidInputError(f"total is {total} and people {known}: all are in some cell then.")
-    level = table_level(tuple(exact), epsilon, alpha, adjacency, beliefs, known, most)
-    believed = None if beliefs is None else known or number_of_people(beliefs)
+    _check_dimensions(true_counts, dimensions)
+    if (
+        ledger is not None
+    ):  # the ledger stores the table as JSON, after the debit: check that it can
+        for cell in true_counts:
+            _json_cell(cell)
+    declared_people = total if people is None else integer(people, "people", 1)
+    if total not in (None, declared_people):
+        raise InvalidInputError(
+            f"total is {total} and people {declared_people}, but with a total everybody is in some "
+            "cell; give the same number."
+        )
+    level = table_level(
+        tuple(true_counts), epsilon, alpha, adjacency, beliefs, declared_people, rows_each
+    )
+    people_believed = None if beliefs is None else declared_people or number_of_people(beliefs)
     law = TwoSidedGeometric.from_alpha(level.alphas[0])
 
     def draw() -> CountTable:
-        noisy = _draw(list(exact.values()), law)
+        noisy = _draw(list(true_counts.values()), law)
         values = project(noisy, total)
-        if believed is not None:
-            values = tuple(min(value, most * believed) for value in values)
+        if people_believed is not None:
+            values = tuple(min(value, rows_each * people_believed) for value in values)
         return CountTable(
-            cells=tuple(exact),
+            cells=tuple(true_counts),
             values=values,
             noisy=noisy,
             alphas=level.alphas,
@@ -308,46 +327,50 @@ def release_table(
             adjacency=adjacency,
             total=total,
             dimensions=tuple(dimensions),
-            at_most=most,
+            at_most=rows_each,
             limit=limit,
             subject=subject,
-            people=believed,
+            people=people_believed,
         )
 
     def record() -> dict[str, Any]:
         return {
             "mechanism": "geometric table",
-            "cells": _digest(tuple(exact)),
+            "cells": _digest(tuple(true_counts)),
             "dimensions": list(dimensions),
             "belief_digest": None if beliefs is None else belief_digest(beliefs),
-            **({} if believed is None else {"length": believed}),
+            **({} if people_believed is None else {"length": people_believed}),
             "alphas": sorted({str(ratio) for ratio in level.alphas}),
             "adjacency": adjacency,
             "dp_epsilon": str(level.dp_epsilon),
             **({"where": list(where)} if where else {}),
             **({"total": total} if total is not None else {}),
-            **({"at_most": most, "limit": limit, "subject": subject} if limit != "assumed" else {}),
+            **(
+                {"at_most": rows_each, "limit": limit, "subject": subject}
+                if limit != "assumed"
+                else {}
+            ),
         }
 
-    payer = as_payer(ledger, dataset, key, analyst)
-    if believed is not None:
+    payer = read_payer(ledger, dataset, key, analyst)
+    if people_believed is not None:
         if payer is not None:
-            payer.check(record())  # before the counts are compared with anything
-        if sum(exact.values()) > most * believed:
+            payer.check(record())  # before the counts influence any error
+        if sum(true_counts.values()) > rows_each * people_believed:
             raise InvalidInputError(
-                "The table counts more people than the beliefs are about; their number is public, "
-                "so give it as people=…."
+                "The table counts more people than the beliefs are about. Give the public number "
+                "of people as people=…."
             )
     return pay_and_store(payer, record, draw, CountTable.to_json, CountTable.from_json)
 
 
 def _limit(counts: Mapping[Any, int], at_most: int | None) -> tuple[int, Limit, str | None]:
-    """Return how many rows one person has at most, how that is known, and by which column."""
+    """Return the largest number of rows per person, how it is known, and by which column."""
     if isinstance(counts, LimitedCounts):
         if at_most is not None:
             raise InvalidInputError(
-                f"The counts keep at most {counts.at_most} rows of one person themselves; leave "
-                "at_most out."
+                f"These counts are already limited to {counts.at_most} rows per person; leave out "
+                "at_most."
             )
         return counts.at_most, "kept", counts.subject
     if at_most is None:
@@ -367,23 +390,25 @@ def _reach(alpha: Fraction, confidence: Number, together: int) -> int:
     return TwoSidedGeometric.from_alpha(alpha).simultaneous_quantile(confidence, together)
 
 
-def _check(exact: Mapping[Any, int], adjacency: str, total: int | None, at_most: int) -> None:
-    if not exact:
+def _check(true_counts: Mapping[Any, int], adjacency: str, total: int | None, at_most: int) -> None:
+    if not true_counts:
         raise InvalidInputError("The table has no cells; give at least one count.")
     choice(adjacency, tuple(_MEANING), "adjacency")
-    if max(*exact.values(), total or 0, 0) > _MOST_PEOPLE:
-        raise InvalidInputError("A count or total has more than 300 digits; no table does.")
+    if max(*true_counts.values(), total or 0, 0) > _MOST_PEOPLE:
+        raise InvalidInputError(
+            "A count or total has more than 300 digits, which is not supported."
+        )
     if total is None:
         return
     if at_most > 1:
         raise InvalidInputError(
-            "A total is the number of people, each counted once; with more rows of one person "
-            "leave it out."
+            "A total is the number of people, each counted once; leave it out if a person may have "
+            "several rows."
         )
     if adjacency == "add-remove":
         raise InvalidInputError(
-            "Under add-remove the number of people is itself protected: leave total out, or "
-            "protect against replace."
+            "Under add-remove the number of people is protected itself: leave out total, or use "
+            "adjacency='replace'."
         )
 
 
@@ -392,9 +417,11 @@ def _names(texts: Any, name: str) -> tuple[str, ...]:
 
 
 def _check_dimensions(cells: Iterable[Any], dimensions: Sequence[str]) -> None:
-    """Refuse names that do not fit the cells' labels, before anything is spent."""
+    """Refuse dimensions that do not match the cells' labels."""
     if len(set(dimensions)) < len(dimensions):
-        raise InvalidInputError(f"dimensions name each column once, not {', '.join(dimensions)}.")
+        raise InvalidInputError(
+            f"dimensions must name each column once, not {', '.join(dimensions)}."
+        )
     for cell in cells if dimensions else ():
         labels = len(cell) if isinstance(cell, tuple) else 1
         if labels != len(dimensions):
@@ -404,14 +431,14 @@ def _check_dimensions(cells: Iterable[Any], dimensions: Sequence[str]) -> None:
             )
 
 
-def _written(cell: Cell) -> Any:
-    """Return a cell as JSON has it: one label, or a list of labels."""
+def _json_cell(cell: Cell) -> Any:
+    """Return a cell as JSON: one label, or a list of labels."""
     if isinstance(cell, tuple):
-        return [_written_label(label, cell) for label in cell]
-    return _written_label(cell, cell)
+        return [_json_label(label, cell) for label in cell]
+    return _json_label(cell, cell)
 
 
-def _written_label(label: Any, cell: Cell) -> Any:
+def _json_label(label: Any, cell: Cell) -> Any:
     if type(label).__module__ == "numpy" and getattr(label, "ndim", 1) == 0:
         label = label.item()
     if label is None or isinstance(label, (str, int)):
@@ -420,14 +447,14 @@ def _written_label(label: Any, cell: Cell) -> Any:
         return label
     raise InvalidInputError(
         f"Cell {cell!r} has the label {label!r}, which cannot be written to a file or a ledger; "
-        "labels are text or numbers."
+        "use text or numbers as labels."
     )
 
 
 def _draw(counts: list[int], law: TwoSidedGeometric) -> tuple[int, ...]:
-    """Add one draw to each count.
+    """Add one draw of noise to each count.
 
-    Many are drawn in one call; a few one by one, which spares a small table the import of NumPy.
+    Many are drawn in one call; a few one by one, so that a small table does not import NumPy.
     """
     many = len(counts) > _FEW_CELLS
     drawn = law.draw(len(counts)).tolist() if many else [law.draw_one() for _ in counts]

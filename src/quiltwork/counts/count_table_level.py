@@ -1,11 +1,11 @@
-"""What a table of disjoint counts costs, the noise of sums, and free consistency.
+"""The privacy level of a table of disjoint counts, the noise of sums, and consistency.
 
-Replacing one person's row moves two cells by 1, so it costs the level of a cell twice; adding or
-removing a row moves one. Of a person with several rows, all may be in one cell: each
-cost is paid as often.
+Replacing one person's row moves two cells by 1 and costs a cell's level twice; adding or removing a
+row moves one. If one person may have several rows, all may be in one cell, so each cost is
+multiplied by their number.
 
-Post-processing costs no privacy: released counts that are negative or do not add up to a public
-total are projected. Cost: O(cells · log cells).
+Consistency is post-processing and free: counts that are negative or do not add up to a public total
+are projected. Cost: O(cells · log cells).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Cell: TypeAlias = Hashable
 
 @dataclass(frozen=True)
 class TableLevel:
-    """The table's level under its adjacency, for replacing a row, and each cell's noise ratio."""
+    """The table's level under its adjacency, for replacing a row, and the cells' noise ratios."""
 
     epsilon: Fraction
     dp_epsilon: Fraction
@@ -45,33 +45,33 @@ def table_level(
     people: int | None = None,
     at_most: int = 1,
 ) -> TableLevel:
-    """Work out the levels of a table.
+    """Compute the levels of a table.
 
-    `epsilon` is the level of the whole table, `alpha` that of every single cell. `at_most` is the
+    `epsilon` is the level of the whole table, `alpha` that of every single cell; `at_most` is the
     number of rows that one person may have.
     """
     moved = min(len(cells), 2 if adjacency == "replace" else 1)
     if epsilon is not None and alpha is None:
-        asked = privacy_level(epsilon, "epsilon")
-        level = asked
+        requested = privacy_level(epsilon, "epsilon")
+        level = requested
         if beliefs is not None:
-            level = _under_beliefs(beliefs, people, adjacency, asked)
+            level = _under_beliefs(beliefs, people, adjacency, requested)
         ratio = alpha_for_epsilon(level / (moved * at_most))
-        replaced = level / moved * min(len(cells), 2)
-        return TableLevel(asked, replaced, (ratio,) * len(cells))
+        replace_level = level / moved * min(len(cells), 2)
+        return TableLevel(requested, replace_level, (ratio,) * len(cells))
     if beliefs is not None:
         raise InvalidInputError(
-            f"With beliefs, give {argument('epsilon')} as the level of the whole table."
+            f"With beliefs, give {argument('epsilon')}, the level of the whole table."
         )
     ratio, cost = parse_level(alpha, epsilon)
     if cost is None:
         raise NotPrivateError(
-            "alpha = 0 adds no noise and would publish the counts themselves; choose alpha > 0."
+            "alpha = 0 adds no noise and would publish the counts themselves; give alpha > 0."
         )
     if ratio == 1:
         raise InvalidInputError(
-            "alpha = 1 spreads noise over all integers evenly, which no distribution does; choose "
-            "alpha < 1."
+            "alpha = 1 would spread noise evenly over all integers, which no distribution does; "
+            "give alpha < 1."
         )
     each = at_most * cost
     return TableLevel(moved * each, min(len(cells), 2) * each, (ratio,) * len(cells))
@@ -83,8 +83,8 @@ def _under_beliefs(
     known = number_of_people(beliefs) if people is None else people
     if adjacency != "replace" or known is None:
         raise InvalidInputError(
-            "With beliefs, the people are known and their rows are not: protect against replace, "
-            f"and under a chain give {argument('total')}, the number of people."
+            "With beliefs the people are known and only their rows are protected: use adjacency "
+            f"replace, and under a chain give {argument('total')}, the number of people."
         )
     return substitution_level(beliefs, known, epsilon)
 
@@ -92,8 +92,8 @@ def _under_beliefs(
 def sum_quantile(alphas: Sequence[Fraction], confidence: Number) -> int:
     """Return c with P(|sum of independent noises| ≤ c) ≥ confidence, by Chernoff's bound.
 
-    The moment generating function of ratio α is (1−α)²/((1−αe^t)(1−αe^−t)) for αe^t < 1; the
-    bound holds for every t, so a coarse search over t is safe.
+    The moment generating function of ratio α is (1−α)²/((1−αe^t)(1−αe^−t)) for αe^t < 1. The bound
+    holds for every t, so a coarse search over t is safe.
     """
     level = proper_fraction(confidence, "confidence")
     if len(alphas) == 1:
@@ -113,9 +113,9 @@ def sum_quantile(alphas: Sequence[Fraction], confidence: Number) -> int:
 
 
 def project(noisy: Sequence[int], total: int | None) -> tuple[int, ...]:
-    """Return the integers ≥ 0 nearest to the noisy ones that add up to `total` if there is one.
+    """Return the integers ≥ 0 nearest to the noisy ones, with sum `total` if there is one.
 
-    They are max(x − θ, 0) with one θ for all cells; where that is no integer the first cells above
+    They are max(x − θ, 0) with one θ for all cells; if θ is not an integer, the first cells above
     it are rounded up. O(k log k), in integers.
 
     >>> project([5, -1, 3], total=6)
@@ -125,14 +125,14 @@ def project(noisy: Sequence[int], total: int | None) -> tuple[int, ...]:
         return tuple(0 if total == 0 else max(0, value) for value in noisy)
     above, excess = 0, -total
     for value in sorted(noisy, reverse=True):
-        if above * value <= excess:  # it is no more than θ = excess/above, and so are all others
+        if above * value <= excess:  # at most θ = excess/above, as are all later values
             break
         above, excess = above + 1, excess + value
     shift = -(-excess // above)
     rounded_up = above * shift - excess
-    found = []
+    projected = []
     for value in noisy:
-        more = value * above > excess and rounded_up > 0
-        rounded_up -= more
-        found.append(max(0, value - shift) + more)
-    return tuple(found)
+        extra = value * above > excess and rounded_up > 0
+        rounded_up -= extra
+        projected.append(max(0, value - shift) + extra)
+    return tuple(projected)

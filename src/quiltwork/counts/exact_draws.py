@@ -1,4 +1,4 @@
-"""Answers of a mechanism whose probabilities are exact fractions, by the system's randomness.
+"""Exact sampling from a mechanism whose probabilities are fractions.
 
 Theorem: docs/theory/exact-sampling.md
 """
@@ -21,7 +21,7 @@ from quiltwork.results import ResultBase
 
 
 def draw_index(probabilities: Sequence[Fraction]) -> int:
-    """Return an index with exactly these probabilities, which add up to 1.
+    """Draw an index with exactly these probabilities, which must add up to 1.
 
     >>> draw_index([Fraction(0), Fraction(1), Fraction(0)])
     1
@@ -40,7 +40,7 @@ def draw_index(probabilities: Sequence[Fraction]) -> int:
 
 
 class ExactMechanism(ResultBase):
-    """A mechanism for counts 0..n given by `exact`: one row of probabilities per count."""
+    """A mechanism for counts 0..n given by `exact`, a matrix with one row per count."""
 
     exact: list[list[Fraction]]
 
@@ -57,7 +57,7 @@ class ExactMechanism(ResultBase):
         key: str | None = None,
         analyst: str | None = None,
     ) -> int:
-        """Draw one answer in 0..n; debited first where there is a ledger."""
+        """Draw one private answer in 0..n; with a ledger it is debited before the draw."""
         value = parse_private_count(count, self.n, ledger)
         self._refuse()
         draw = partial(draw_index, self.exact[value])
@@ -65,12 +65,12 @@ class ExactMechanism(ResultBase):
         return pay_and_store(payer, self._debit, draw, str, int)
 
     def _table(self) -> str:
-        """A digest of the probabilities, which tells one mechanism's key from another's."""
+        """A digest of the matrix, so that an idempotency key is bound to this mechanism."""
         return sha256(repr(self.exact).encode()).hexdigest()
 
     def _refuse(self) -> None:
-        """Refuse a mechanism that is not private."""
+        """Raise if the mechanism is not private."""
 
     def _debit(self) -> Any:
-        """Return what a ledger is told."""
+        """Return the debit for the ledger."""
         raise NotImplementedError

@@ -1,8 +1,8 @@
-"""The geometric mechanism: a count plus two-sided geometric noise, unbounded or within 0..n.
+"""The geometric mechanism: a count plus two-sided geometric noise, unbounded or clipped to 0..n.
 
-Its range-restricted form G answers 0 for everything below 0 and n for everything above n. Whatever
-a consumer knows and fears, some remap of G is the best α-private mechanism for that consumer
-(`remaps.remap`). Construction is O(1); nothing here builds the (n+1)×(n+1) matrix unless asked.
+The clipped form G answers 0 for everything below 0 and n for everything above n. For every prior
+and every monotone loss, some remap of G is an optimal α-private mechanism (`remaps.remap`).
+Construction is O(1); the (n+1)×(n+1) matrix is only built on request.
 
 Theorem: docs/theory/geometric-mechanism.md
 """
@@ -36,17 +36,17 @@ _LARGEST_EXACT_MATRIX = 1_000
 
 @dataclass(frozen=True, init=False)
 class GeometricMechanism:
-    """Count queries over n people at privacy level α, or ε = −ln α.
+    """A count query over n people at privacy level α, or ε = −ln α.
 
-    Neighbours differ in one person's row, whether replaced, added or removed: a count then moves
-    by at most 1. `beliefs` are for people who depend on each other (households as `Clusters`, a
-    `MarkovChain` over n moments, …): the level asked for then bounds what an adversary who
-    believes them learns about one person, and `alpha` is the noise that this takes.
+    Neighbouring data differ in one person's row, replaced, added or removed, so the sensitivity is
+    1. `beliefs` are for people who depend on each other (households as `Clusters`, a `MarkovChain`
+    over n time points, …): the level then bounds what an adversary with these beliefs learns about
+    one person, and `alpha` is the noise that this takes.
 
     Attributes:
         n: the largest possible count.
         alpha: the exact ratio of neighbouring noise probabilities.
-        epsilon: the level asked for; None at α = 0.
+        epsilon: the requested level; None at α = 0.
         dp_epsilon: the differential privacy level of one release for substituting one person;
             smaller than `epsilon` under `beliefs`.
         belief_digest: of `beliefs`, if given: a ledger compares it with the dataset's.
@@ -88,13 +88,13 @@ class GeometricMechanism:
 
     @cached_property
     def noise(self) -> TwoSidedGeometric:
-        """The law of the noise that a release adds."""
+        """The distribution of the noise of a release."""
         return TwoSidedGeometric.from_alpha(self.alpha)
 
     def matrix(self, exact: bool = False) -> NDArray[Any]:
-        """Return G: entry [i, r] is the probability of answering r when the count is i.
+        """Return G: entry [i, r] is the probability of answer r when the count is i.
 
-        With `exact`, entries are Fractions of the rational α in use. At α = 0 it is the identity;
+        With `exact`, entries are Fractions for the rational α in use. At α = 0 it is the identity;
         at α = 1 every row is a fair coin between 0 and n. Cost: (n+1)² entries.
 
         Raises:
@@ -153,25 +153,25 @@ class GeometricMechanism:
         key: str | None = None,
         analyst: str | None = None,
     ) -> int:
-        """Draw one private answer: an integer in 0..n, or with `unbounded` the face value.
+        """Draw one private answer: an integer in 0..n, or with `unbounded` the count plus noise.
 
-        With a ledger, `dp_epsilon` is debited from `dataset` before anything is drawn, and a count
-        above n counts as n: an error would tell about it without being paid for.
+        With a ledger, `dp_epsilon` is debited from `dataset` before the draw, and a count above n
+        counts as n, because an error would leak it without a debit.
 
         Raises:
             NotPrivateError: at α = 0, which would publish the count itself.
-            InvalidInputError: if the count is no integer in 0..n, or alpha is too near 1.
+            InvalidInputError: if the count is not an integer in 0..n, or alpha is too near 1.
         """
         unbounded = flag(unbounded, "unbounded")
         value = parse_private_count(count, self.n, ledger)
         if self.alpha == 0 or self.dp_epsilon is None:
             raise NotPrivateError(
-                "alpha = 0 adds no noise and would publish the count itself; choose alpha > 0."
+                "alpha = 0 adds no noise and would publish the count itself; give alpha > 0."
             )
         if unbounded:
             self._refuse_unbounded_coin()
         if self.alpha < 1:
-            _ = self.noise  # refuses an alpha too near 1 here, before anything is debited
+            _ = self.noise  # rejects an alpha too near 1 before anything is debited
 
         def record() -> dict[str, Any]:
             return {
@@ -194,9 +194,12 @@ class GeometricMechanism:
         return answer if unbounded else min(max(answer, 0), self.n)
 
     def interval(self, released: int, confidence: Number = 0.95) -> Interval:
-        """Return lo..hi within 0..n that contains the count with at least this confidence.
+        """Return a confidence interval for the count, within 0..n.
 
-        Valid for a face value and for an answer within 0..n alike.
+        Valid for a clipped and an unbounded answer alike, whatever the count.
+
+        >>> GeometricMechanism(100, alpha=0.5).interval(40)
+        Interval(low=36, high=44)
         """
         answer = min(max(integer(released, "released", -(2**62)), 0), self.n)
         if self.alpha == 1:
@@ -205,7 +208,7 @@ class GeometricMechanism:
         return Interval(max(0, answer - reach), min(self.n, answer + reach))
 
     def remap(self, consumer: Consumer) -> Remap:
-        """Return the consumer's optimal remap of the answers within 0..n.
+        """Return the consumer's optimal remap of the clipped answers.
 
         >>> from quiltwork.counts import Consumer
         >>> GeometricMechanism(3, alpha=0.5).remap(Consumer([0.5, 0, 0, 0.5])).mapping
@@ -220,6 +223,6 @@ class GeometricMechanism:
     def _refuse_unbounded_coin(self) -> None:
         if self.alpha == 1:
             raise InvalidInputError(
-                "alpha = 1 spreads noise over all integers evenly, which no distribution does; "
-                "take the answer within 0..n, or alpha < 1."
+                "alpha = 1 would spread noise evenly over all integers, which no distribution "
+                "does. Release the clipped answer in 0..n, or give alpha < 1."
             )

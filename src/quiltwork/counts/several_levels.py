@@ -1,11 +1,10 @@
-"""The same count for several recipients, each at its own privacy level, safe against collusion.
+"""One count for several recipients at different privacy levels, safe against collusion.
 
-Drawing fresh noise for each would let recipients average it away. Here the least private answer is
-drawn first and every further one is made from the previous one: with ratios α ≤ β, adding nothing
-with probability ρ = α(1−β)²/(β(1−α)²) and β-geometric noise otherwise turns α-geometric noise into
-β-geometric noise, exactly. All answers together are a post-processing of the first, so colluding
-recipients learn no more than the least private of them, and the release costs that level once.
-Cost: one draw per level.
+With independent noise, recipients could average it away. Here the least private answer is drawn
+first and each further one is made from the one before: with ratios α ≤ β, adding nothing with
+probability ρ = α(1−β)²/(β(1−α)²) and β-geometric noise otherwise turns α-geometric noise exactly
+into β-geometric noise. All answers are post-processing of the first, so colluding recipients learn
+no more than the least private of them, and the release costs that level once. One draw per level.
 
 Theorem: docs/theory/several-levels.md
 """
@@ -33,13 +32,13 @@ from quiltwork.results import ResultBase
 
 @dataclass(frozen=True)
 class LevelledCount(ResultBase):
-    """One count at several levels.
+    """One count released at several levels.
 
     Attributes:
         n: the largest possible count.
         alphas: the levels, least private first.
         noisy: the unbounded answer of each level, in the same order.
-        dp_epsilon: what all of them cost together: the level of the first.
+        dp_epsilon: the privacy loss of all of them together: that of the first.
     """
 
     schema = ("levelled-count", 1)
@@ -51,13 +50,13 @@ class LevelledCount(ResultBase):
 
     @property
     def values(self) -> tuple[int, ...]:
-        """The answers within 0..n: what each recipient gets."""
+        """The answers clipped to 0..n, one per recipient."""
         return tuple(min(max(value, 0), self.n) for value in self.noisy)
 
     def records(self) -> list[dict[str, Any]]:
         """Return a row per level."""
-        found = zip(self.alphas, self.values, strict=True)
-        return [{"alpha": str(alpha), "value": value} for alpha, value in found]
+        pairs = zip(self.alphas, self.values, strict=True)
+        return [{"alpha": str(alpha), "value": value} for alpha, value in pairs]
 
     @classmethod
     def from_json(cls, text: str | bytes) -> LevelledCount:
@@ -81,10 +80,10 @@ def release_levels(
     key: str | None = None,
     analyst: str | None = None,
 ) -> LevelledCount:
-    """Release one count at several levels, debiting only the least private one.
+    """Release one count at several levels; only the least private one is debited.
 
-    Give the levels from the least private to the most private: rising `alphas` or falling
-    `epsilons`. With a ledger, a count above n counts as n, as for `GeometricMechanism`.
+    Levels are given from the least private to the most private: rising `alphas` or falling
+    `epsilons`. With a ledger, a count above n counts as n, as in `GeometricMechanism`.
 
     Raises:
         InvalidInputError: if levels are missing, out of order or outside (0, 1).
@@ -95,7 +94,7 @@ def release_levels(
 
     Theorem: docs/theory/several-levels.md
     """
-    levels = _read_levels(alphas, epsilons)
+    levels = _parse_levels(alphas, epsilons)
     first = GeometricMechanism(n, alpha=levels[0][0])
     ratios, cost = tuple(ratio for ratio, _ in levels), levels[0][1]
     assert cost is not None  # noqa: S101  (α = 0 was refused)
@@ -108,7 +107,7 @@ def release_levels(
 
     value = parse_private_count(count, first.n, ledger)
     for ratio in ratios:
-        TwoSidedGeometric.from_alpha(ratio)  # refuses one too near 1 before anything is debited
+        TwoSidedGeometric.from_alpha(ratio)  # rejects a ratio too near 1 before anything is debited
 
     def record() -> dict[str, Any]:
         return {
@@ -123,7 +122,7 @@ def release_levels(
 
 
 def nothing_added(before: Fraction, after: Fraction) -> Fraction:
-    """Return ρ, the probability that the step from ratio `before` to `after` adds nothing.
+    """Return ρ, the probability that the step from ratio `before` to `after` adds no noise.
 
     >>> nothing_added(Fraction(1, 4), Fraction(1, 2))
     Fraction(2, 9)
@@ -132,14 +131,14 @@ def nothing_added(before: Fraction, after: Fraction) -> Fraction:
 
 
 def draw_step(before: Fraction, after: Fraction) -> int:
-    """Draw the noise that turns `before`-geometric into `after`-geometric noise."""
+    """Draw the noise that turns `before`-geometric noise into `after`-geometric noise."""
     stay = nothing_added(before, after)
     if draw_index([stay, 1 - stay]) == 0:
         return 0
     return TwoSidedGeometric.from_alpha(after).draw_one()
 
 
-def _read_levels(
+def _parse_levels(
     alphas: Sequence[Number] | None, epsilons: Sequence[Number] | None
 ) -> list[tuple[Fraction, Fraction | None]]:
     if (alphas is None) == (epsilons is None):

@@ -152,7 +152,7 @@ def test_a_chain_without_secrets_gets_the_exact_answer():
 
 def test_it_says_what_it_trusts():
     found = qw.optimal_for_chain(CHAIN, 6, 1, qw.Consumer(), queries.count(1))
-    assert "nothing may be released" in found.explain()
+    assert "nothing else may be released" in found.explain()
     assert '"quiltwork/chain-mechanism"' in found.to_json()
 
 
@@ -160,7 +160,7 @@ def test_it_says_what_it_trusts():
     ("arguments", "message"),
     [
         ({"query": queries.histogram()}, "count of one state"),
-        ({"length": 200}, "solved up to"),
+        ({"length": 200}, "the limit is"),
         ({"epsilon": 0}, "greater than 0"),
         ({"dp_epsilon": -1}, "greater than 0"),
         ({"beliefs": qw.MarkovChain(CHAIN.transition, "any")}, "initial='any'"),

@@ -26,7 +26,7 @@ def test_a_gain_is_measured_against_nothing_and_against_face_value():
     ("loss", "words"),
     [
         ("asymmetric:3:1", "single-crossing"),
-        (lambda i, r: (i + r) % 2, "another mechanism may serve this consumer better"),
+        (lambda i, r: (i + r) % 2, "another mechanism may be better for this consumer"),
     ],
 )
 def test_the_verdict_names_what_the_loss_lacks(loss, words):
@@ -41,7 +41,7 @@ def test_without_order_the_consumers_own_program_is_solved_and_its_gap_told():
     assert float(gain.made_for_it.expected_loss) == pytest.approx(1 / 3)
     assert gain.made_for_it.gap <= 1e-9
     assert gain.remap.expected_loss > 1.2 / 3
-    assert "optimal_mechanism loses 0.333333, at most" in gain.explain().splitlines()[-1]
+    assert "(optimal_mechanism) has loss 0.333333, at most" in gain.explain().splitlines()[-1]
     assert consumer_gain(GeometricMechanism(6, alpha=0.5), Consumer()).made_for_it is None
     assert consumer_gain(GeometricMechanism(17, alpha=0.5), parity).made_for_it is None
 

@@ -61,8 +61,8 @@ def test_scipy_distributions_are_conditioned_on_the_range():
         ([1.0], "counts 0..1 need 2"),
         ([[0.5, 0.5]], "one dimension"),
         ("normal", "Unknown prior"),
-        (object(), "A prior is"),
-        (None, "A prior is"),
+        (object(), "A prior must be"),
+        (None, "A prior must be"),
         (qw.MarkovChain([[0.5, 0.5], [0.5, 0.5]]), "ChainCounts"),
     ],
 )

@@ -113,7 +113,7 @@ def test_a_tail_without_logarithms_is_refused_where_it_matters(prior):
     found = GeometricMechanism(3000, epsilon=2).remap(Consumer(prior))
     assert found(1510) == pytest.approx(1510, abs=10)
     for call in (found, found.interval):
-        with pytest.raises(UnsupportedError, match="Released count 2999 lies where the prior"):
+        with pytest.raises(UnsupportedError, match="The reading of released count 2999 is unknown"):
             call([1500, 2999])
 
 

@@ -1,8 +1,8 @@
-"""`optimal_for_chain`: the best mechanism for one count, one consumer and given chains.
+"""`optimal_for_chain`: the optimal mechanism for one count, one consumer and given chains.
 
-It is the floor among mechanisms that see only the count and answer in 0..n. It trusts its beliefs
-completely, so it comes with a cap on its plain level by which ledgers price it; without a cap
-nothing may follow it on the same series.
+It is optimal among mechanisms that see only the count and answer in 0..n. It relies entirely on its
+beliefs, so it takes a cap on its plain DP level, which ledgers charge; without a cap nothing else
+may be released from the same series.
 
 Theorem: docs/theory/optimal-mechanism.md
 """
@@ -30,7 +30,7 @@ from quiltwork.counts.chains.chain_program import (
     count_laws,
     number_of_inequalities,
     outward_laws,
-    repaired,
+    repair,
     solve,
     table_leakage,
 )
@@ -53,10 +53,10 @@ _NAME = "optimal for a chain"
 
 @dataclass(frozen=True, eq=False)
 class ChainMechanism(ExactMechanism):
-    """The best private mechanism for one count under given chains.
+    """The optimal private mechanism for one count under given chains.
 
-    With a cap a ledger prices a release by it. Without one a release is debited as one that
-    composes with nothing: on a series with other releases it is refused, and nothing may follow it.
+    With a cap, a ledger charges a release by the cap. Without one, a release composes with nothing:
+    on a series with other releases it is refused, and nothing may follow it.
 
     Attributes:
         matrix: P(answer | count) as floats; answers are drawn from `exact`.
@@ -66,6 +66,7 @@ class ChainMechanism(ExactMechanism):
         beliefs: the chains it is private under, and no others.
         length: the number of time points.
         query: the count.
+        consumer: whose expected loss was minimised.
     """
 
     schema = ("chain-mechanism", 1)
@@ -80,17 +81,17 @@ class ChainMechanism(ExactMechanism):
     consumer: Consumer = field(repr=False)
 
     def leakage(self, beliefs: Belief | Sequence[Belief] | None = None) -> float:
-        """Return what one answer leaks, in floats, under these beliefs or its own.
+        """Return the leakage of one answer, in floats, under these beliefs or its own.
 
-        A chain that differs a little may leak more than epsilon.
+        Under a slightly different chain it may exceed epsilon.
         """
         return table_leakage(beliefs or self.beliefs, self.length, self.query, self.matrix)
 
     @cached_property
     def geometric_loss(self) -> float:
-        """The consumer's loss with exactly calibrated geometric noise and its optimal remap.
+        """The consumer's loss under exactly calibrated geometric noise and its optimal remap.
 
-        The distance from `expected_loss` is what the simple route costs.
+        Its difference from `expected_loss` is the price of the simpler mechanism.
         """
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", QuiltworkWarning)
@@ -120,13 +121,13 @@ class ChainMechanism(ExactMechanism):
         }
 
     def explain(self) -> str:
-        """Say what it promises, what it costs and what it trusts."""
+        """Return its expected loss, its leakage, its price and its assumptions."""
         cap = self.certificate.dp_epsilon
         priced = (
-            "It has no plain level: nothing may be released from the same series before or after."
+            "It has no plain DP level: nothing else may be released from the same series."
             if cap is None
-            else f"Replacing one time point moves an answer by at most e^{float(cap):g}, which is "
-            "what a ledger charges."
+            else "Replacing one time point changes an answer's probability by a factor of at most "
+            f"e^{float(cap):g}, which is what a ledger charges."
         )
         beliefs = len(self.beliefs)
         return "\n".join(
@@ -137,7 +138,7 @@ class ChainMechanism(ExactMechanism):
                 f"the {beliefs} belief{'s' * (beliefs > 1)} given, verified in integers "
                 f"({self.certificate.checked:,} inequalities).",
                 priced,
-                "It trusts those beliefs completely: ask leakage(others) about wrong ones.",
+                "It relies on these beliefs entirely: compute leakage(beliefs) under others.",
             ]
         )
 
@@ -160,11 +161,11 @@ def optimal_for_chain(
     Args:
         beliefs: one chain or several with known starts; it is private under each of them.
         length: the number of time points.
-        epsilon: what an answer may tell about any time point.
+        epsilon: the largest leakage of an answer about any time point.
         user: the consumer whose expected loss is minimised, with a prior over 0..n.
         query: `queries.count(state)`, perhaps on a window of n time points.
-        dp_epsilon: a cap on the level for replacing one time point. None for no cap: then the
-            mechanism composes with nothing.
+        dp_epsilon: a cap on the level for replacing one time point. None for no cap: the mechanism
+            then composes with nothing.
 
     Raises:
         UnsupportedError: for other beliefs or queries, and above n = 120.
@@ -181,8 +182,8 @@ def optimal_for_chain(
     cap = None if dp_epsilon is None else positive_fraction(dp_epsilon, "dp_epsilon")
     if max(level, cap or 0) > _MOST_LEVEL:
         raise InvalidInputError(
-            f"A level above {_MOST_LEVEL} hides nothing, and no program can be solved for it; "
-            "choose epsilon and dp_epsilon below."
+            f"A level above {_MOST_LEVEL} hides nothing, and its program cannot be solved; give a "
+            "smaller epsilon and dp_epsilon."
         )
     instance(user, Consumer, "user")
     chains = require_markov_chains(beliefs)
@@ -190,15 +191,15 @@ def optimal_for_chain(
     laws = count_laws(chains, points, query)
     if laws.n > LARGEST:
         raise UnsupportedError(
-            f"The program for n = {laws.n} has {(laws.n + 1) ** 2:,} variables; it is solved up to "
+            f"The program for n = {laws.n} has {(laws.n + 1) ** 2:,} variables; the limit is "
             f"n = {LARGEST}. Use calibrate(…, {argument('method', 'optimal-scale')}) and a remap "
             "instead."
         )
     answers = np.arange(laws.n + 1)
     costs = user.probabilities(laws.n)[:, None] * user.loss.table(answers[:, None], answers[None])
-    solved = solve(laws, costs, float(level), None if cap is None else float(cap))
-    exactly = outward_laws(chains, points, query)
-    table, total, share = repaired(solved.table, exactly, level, cap)
+    solution = solve(laws, costs, float(level), None if cap is None else float(cap))
+    rounded_laws = outward_laws(chains, points, query)
+    table, total, share = repair(solution.table, rounded_laws, level, cap)
     exact = [[Fraction(int(x), total) for x in row] for row in table]
     matrix = np.array([[float(x) for x in row] for row in exact])
     loss = float((matrix * costs).sum())
@@ -210,8 +211,8 @@ def optimal_for_chain(
             epsilon=level,
             dp_epsilon=cap,
             mixed=float_up(share),
-            lower_bound=min(solved.bound, loss),
-            checked=number_of_inequalities(exactly, laws.n + 1, cap),
+            lower_bound=min(solution.bound, loss),
+            checked=number_of_inequalities(rounded_laws, laws.n + 1, cap),
         ),
         beliefs=chains,
         length=points,

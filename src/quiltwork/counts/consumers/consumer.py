@@ -1,7 +1,7 @@
-"""A consumer: what it believes about the count, and what a wrong answer costs it.
+"""A consumer of counts: a prior over the count, and a loss for wrong answers.
 
 A prior is an array over 0..n, "uniform", a SciPy distribution, the number of visits of a Markov
-chain to a state (`ChainCounts`), or what earlier releases taught (`learn_from_release`).
+chain to a state (`ChainCounts`), or the posterior from earlier releases (`learn_from_release`).
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ _SUM_TOLERANCE = 1e-9
 _LARGEST_CHAIN = 20_000
 LARGEST_PRIOR = 10_000_000
 _LARGEST_MEAN = 10**15
-_LEAST = 1e-290  # below, floats lose digits and then everything: logarithms are asked for
+_LEAST = 1e-290  # smaller floats lose digits, so logarithms are used below
 _NEAR_LEAST = -460.0
 _REMAP_MICROSECONDS, _REMAP_BYTES = 2, 400  # per count, measured up to n = 10⁷
 
 
 @dataclass(frozen=True, eq=False)
 class ChainCounts:
-    """How often a chain of n moments visits `state`: a prior for counts of that state.
+    """The number of visits of a chain to `state` in n time points, as a prior for counts.
 
     >>> from quiltwork.beliefs import MarkovChain
     >>> chain = MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
@@ -54,41 +54,42 @@ class ChainCounts:
     def probabilities(self, n: int) -> FloatArray:
         """Return P(visits = 0..n), by dynamic programming over (state, visits).
 
-        Terms are positive, so nothing cancels. Cost: O(n²·k²) for k states.
+        All terms are positive, so nothing cancels. Cost: O(n²·k²) for k states.
 
         Raises:
             InvalidInputError: if the chain has no such state.
-            UnsupportedError: above 20,000 moments.
+            UnsupportedError: above 20,000 time points.
         """
         length = integer(n, "n", 1)
         if self.state not in self.chain.states:
             raise InvalidInputError(
-                f"The chain has no state {self.state!r}; it has {list(self.chain.states)}."
+                f"The chain has no state {shortened(self.state)}; its states are "
+                f"{', '.join(map(shortened, self.chain.states))}."
             )
         if length > _LARGEST_CHAIN:
             raise UnsupportedError(
-                f"The count distribution over {shortened(length)} moments would take about "
+                f"The distribution of counts over {shortened(length)} time points would take about "
                 f"{shortened(length**2 * self.chain.size**2 // 2_000_000_000)} s; simulate it and "
-                f"give an array, or take at most {_LARGEST_CHAIN} moments."
+                f"give an array, or use at most {_LARGEST_CHAIN:,} time points."
             )
-        counted = self.chain.states.index(self.state)
+        index = self.chain.states.index(self.state)
         visits = np.zeros((len(self.chain.states), length + 1))
         visits[:, 0] = self.chain.start
         for moment in range(1, length + 1):
             if moment > 1:
                 visits[:, :moment] = self.chain.transition.T @ visits[:, :moment]
-            visits[counted, 1 : moment + 1] = visits[counted, :moment]
-            visits[counted, 0] = 0.0
+            visits[index, 1 : moment + 1] = visits[index, :moment]
+            visits[index, 0] = 0.0
         return np.asarray(visits.sum(axis=0))
 
 
 def learn_from_release(
     released: int | Sequence[int], n: int, alpha: Number | Sequence[Number], base: Any = "uniform"
 ) -> FloatArray:
-    """Return what earlier releases of the same count teach, as a prior over 0..n.
+    """Return the posterior over 0..n after earlier releases of the same count.
 
-    They are public, so learning from them is free. `base` is what was believed before, `alpha` the
-    level of each release.
+    Releases are public, so learning from them costs no privacy. `base` is the prior before them,
+    `alpha` the level of each release.
 
     >>> learn_from_release(2, 2, 0.5).round(4).tolist()
     [0.1429, 0.2857, 0.5714]
@@ -96,33 +97,33 @@ def learn_from_release(
     values = list(released) if isinstance(released, Sequence) else [released]
     ratios = list(alpha) if isinstance(alpha, Sequence) else [alpha] * len(values)
     if len(ratios) != len(values):
-        raise InvalidInputError("Give one alpha, or one for each release.")
-    return np.exp(_learned_logs(values, ratios, base, n))
+        raise InvalidInputError("Give one alpha, or one for each released value.")
+    return np.exp(_log_posterior(values, ratios, base, n))
 
 
 @dataclass(frozen=True, eq=False)
 class EarlierRelease:
-    """What `learn_from_release` returns, with the logarithms of what is below the least float."""
+    """The prior of `learn_from_release`, with logarithms of values below the smallest float."""
 
     released: int
     alpha: Fraction
 
     def log_probabilities(self, n: int) -> FloatArray:
-        """Return the logarithms of the posterior of 0..n."""
-        return _learned_logs([self.released], [self.alpha], "uniform", n)
+        """Return the log posterior of 0..n."""
+        return _log_posterior([self.released], [self.alpha], "uniform", n)
 
 
-def _learned_logs(values: list[int], ratios: list[Any], base: Any, n: int) -> FloatArray:
+def _log_posterior(values: list[int], ratios: list[Any], base: Any, n: int) -> FloatArray:
     logs = np.nan_to_num(
         prior_log_probabilities(base, integer(n, "n", 1)), nan=-np.inf, neginf=-np.inf
     )
     counts = np.arange(n + 1)
     for value, ratio in zip(values, map(parse_alpha, ratios), strict=True):
         if not 0 < ratio < 1:
-            raise InvalidInputError("The level of a release lies strictly between 0 and 1.")
-        seen = min(max(integer(value, "released", -(2**62)), 0), n)
-        logs = logs + np.log(np.float64(ratio)) * np.abs(counts - seen)
-    return _conditioned(logs, n)
+            raise InvalidInputError("The alpha of a release must lie strictly between 0 and 1.")
+        clipped = min(max(integer(value, "released", -(2**62)), 0), n)
+        logs = logs + np.log(np.float64(ratio)) * np.abs(counts - clipped)
+    return _normalize_logs(logs, n)
 
 
 def prior_of_kind(kind: str, parameter: Fraction, n: int) -> Any:
@@ -145,38 +146,38 @@ def prior_probabilities(prior: Any, n: int) -> FloatArray:
     """Return the prior over 0..n as an array that adds up to 1."""
     if hasattr(prior, "log_probabilities") or hasattr(prior, "cdf"):
         return np.exp(np.nan_to_num(prior_log_probabilities(prior, n), nan=-np.inf, neginf=-np.inf))
-    _refuse_long(n)
+    _refuse_large(n)
     if isinstance(prior, str):
         return _named(prior, n)
     if hasattr(prior, "probabilities"):
         return _normalized(np.asarray(prior.probabilities(n), dtype=np.float64), n)
     if hasattr(prior, "transition"):
         raise InvalidInputError(
-            "A chain has one count per state: give ChainCounts(chain, state) as the prior."
+            "A chain alone is not a prior for a count: give ChainCounts(chain, state)."
         )
     return _normalized(_array(prior), n)
 
 
 def prior_log_probabilities(prior: Any, n: int) -> FloatArray:
-    """Return the logarithms of the prior over 0..n: −inf for impossible counts.
+    """Return the log prior over 0..n: −inf for impossible counts.
 
-    NaN stands for what is below the least float where its logarithm is not to be had. Zeros of an
-    array are impossible counts.
+    NaN stands for values below the smallest float whose logarithm is unavailable. Zeros of an array
+    are impossible counts.
     """
-    _refuse_long(n)
+    _refuse_large(n)
     if hasattr(prior, "log_probabilities"):
-        return _conditioned(np.asarray(prior.log_probabilities(n), dtype=np.float64), n)
+        return _normalize_logs(np.asarray(prior.log_probabilities(n), dtype=np.float64), n)
     if hasattr(prior, "cdf"):
-        logs = _conditioned(_of_distribution(prior, n), n)
+        logs = _normalize_logs(_distribution_logs(prior, n), n)
         first, last = prior.support() if hasattr(prior, "support") else (0, n)
-        return _doubted(logs, np.clip(first, 0, n), np.clip(last, 0, n))
+        return _mark_underflow(logs, np.clip(first, 0, n), np.clip(last, 0, n))
     with np.errstate(divide="ignore"):
         logs = np.log(prior_probabilities(prior, n))
-    return _doubted(logs, 0, n) if hasattr(prior, "probabilities") else logs
+    return _mark_underflow(logs, 0, n) if hasattr(prior, "probabilities") else logs
 
 
-def _doubted(logs: FloatArray, first: float, last: float) -> FloatArray:
-    """Turn zeros from `first` to `last` into NaN if they lie beside what is nearly too small."""
+def _mark_underflow(logs: FloatArray, first: float, last: float) -> FloatArray:
+    """Turn zeros from `first` to `last` into NaN if they are next to nearly underflown values."""
     tiny = np.isfinite(logs) & (logs < _NEAR_LEAST)
     zero = np.isneginf(logs)
     zero[: math.ceil(first)], zero[math.floor(last) + 1 :] = False, False
@@ -185,18 +186,18 @@ def _doubted(logs: FloatArray, first: float, last: float) -> FloatArray:
     return logs
 
 
-def _refuse_long(n: int) -> None:
+def _refuse_large(n: int) -> None:
     if n > LARGEST_PRIOR:
         raise UnsupportedError(
-            f"Reading answers with a prior over 0..{shortened(n)} takes about "
+            f"A prior over 0..{shortened(n)} would take about "
             f"{shortened(n * _REMAP_MICROSECONDS // 10**6)} s and "
-            f"{shortened(n * _REMAP_BYTES // 10**9)} GB; it is done up to n = {LARGEST_PRIOR:,}. "
-            "Count in larger units, or take answers at face value."
+            f"{shortened(n * _REMAP_BYTES // 10**9)} GB; n is limited to {LARGEST_PRIOR:,}. Count "
+            "in larger units, or take answers at face value."
         )
 
 
 def prior_fractions(prior: Any, n: int) -> list[Fraction]:
-    """Return the prior over 0..n exactly: floats of an array as their shortest decimals.
+    """Return the prior over 0..n in exact fractions; floats of an array as their shortest decimals.
 
     The fractions add up to 1; an array is divided by its sum.
     """
@@ -205,23 +206,24 @@ def prior_fractions(prior: Any, n: int) -> list[Fraction]:
     if isinstance(prior, str):
         return [Fraction(1, n + 1)] * (n + 1)
     values = prior if plain else probabilities.tolist()
-    exact = [to_fraction(value, "a prior probability") for value in values]
-    return [value / sum(exact) for value in exact]
+    fractions = [to_fraction(value, "a prior probability") for value in values]
+    return [value / sum(fractions) for value in fractions]
 
 
 def _named(name: str, n: int) -> FloatArray:
     if name != "uniform":
         raise InvalidInputError(
-            f"Unknown prior {name!r}; use 'uniform', an array, a SciPy distribution or ChainCounts."
+            f"Unknown prior {name!r}; give 'uniform', an array, a SciPy distribution or "
+            "ChainCounts."
         )
     return np.full(n + 1, 1 / (n + 1))
 
 
-def _of_distribution(prior: Any, n: int) -> FloatArray:
-    """Return the log of a distribution's mass at 0..n; a continuous one's between half-integers.
+def _distribution_logs(prior: Any, n: int) -> FloatArray:
+    """Return the log mass of a distribution at 0..n; of a continuous one, between half-integers.
 
-    Above the median it comes from the upper tail, of which the distribution function rounds off
-    all but the first digits. What is too small for floats comes from logarithms of the mass, or of
+    Above the median it comes from the upper tail, because the distribution function rounds off all
+    but the first digits there. Values too small for floats come from logarithms of the mass, or of
     the density by Gauss's rule.
     """
     if hasattr(prior, "pmf"):
@@ -239,7 +241,7 @@ def _of_distribution(prior: Any, n: int) -> FloatArray:
 
 
 def _with_logs(mass: Any, log: Any, nodes: Any, weights: Any) -> FloatArray:
-    """Return log(mass); where it is too small, that of the mean of e^log over nodes about i."""
+    """Return log(mass); where it underflows, the log of the mean of e^log over nodes about i."""
     with np.errstate(divide="ignore", invalid="ignore"):
         logs = np.log(np.asarray(mass, dtype=np.float64))
         small = np.flatnonzero(np.asarray(mass) < _LEAST)
@@ -249,12 +251,14 @@ def _with_logs(mass: Any, log: Any, nodes: Any, weights: Any) -> FloatArray:
     return np.asarray(logs)
 
 
-def _conditioned(logs: FloatArray, n: int) -> FloatArray:
-    """Check logarithms of weights, and make the weights add up to 1."""
+def _normalize_logs(logs: FloatArray, n: int) -> FloatArray:
+    """Validate log weights and normalize the weights to add up to 1."""
     if np.isnan(logs).any() or logs.max() == np.inf:
-        raise InvalidInputError("The distribution has probabilities that are no numbers ≥ 0.")
+        raise InvalidInputError("The distribution has probabilities that are not numbers ≥ 0.")
     if np.isneginf(logs).all():
-        raise InvalidInputError(f"The distribution has no probability on 0..{n}.")
+        raise InvalidInputError(
+            f"The distribution has no probability on 0..{n}; give one that does."
+        )
     top = logs.max()
     return np.asarray(logs - (top + np.log(np.exp(logs - top).sum())))
 
@@ -266,39 +270,39 @@ def _array(prior: Any) -> FloatArray:
         values = np.zeros(())
     if values.ndim == 0:
         raise InvalidInputError(
-            "A prior is 'uniform', an array of n + 1 probabilities, a SciPy distribution or "
-            f"ChainCounts, not {prior!r}."
+            "A prior must be 'uniform', an array of n + 1 probabilities, a SciPy distribution or "
+            f"ChainCounts, not {shortened(prior)}."
         )
     if values.ndim != 1:
-        raise InvalidInputError(f"A prior has one dimension, not {values.ndim}.")
+        raise InvalidInputError(f"A prior must have one dimension, not {values.ndim}.")
     return values
 
 
 def _normalized(values: FloatArray, n: int) -> FloatArray:
-    """Check a prior, which must add up to 1."""
+    """Validate a prior and divide it by its sum, which must be 1 up to rounding."""
     if len(values) != n + 1:
         raise InvalidInputError(
             f"The prior has {len(values)} probabilities; counts 0..{n} need {n + 1}."
         )
     if not (np.isfinite(values).all() and (values >= 0).all()):
         bad = float(values[~(np.isfinite(values) & (values >= 0))][0])
-        raise InvalidInputError(f"Prior probabilities are finite and at least 0, not {bad!r}.")
+        raise InvalidInputError(f"Prior probabilities must be finite and at least 0, not {bad}.")
     total = float(values.sum())
     if abs(total - 1) > _SUM_TOLERANCE:
         raise InvalidInputError(
-            f"The prior adds up to {total!r}, not 1; divide it by its sum if it holds weights."
+            f"The prior adds up to {total:.12g}, not 1; divide weights by their sum."
         )
     return values / total
 
 
 @dataclass(frozen=True, init=False, eq=False)
 class Consumer:
-    """A prior over 0..n and a loss l(count, answer).
+    """A reader of counts: a prior over 0..n and a loss l(count, answer).
 
     Args:
         prior: n + 1 probabilities, "uniform", a SciPy distribution (conditioned on 0..n),
             `ChainCounts(chain, state)`, or any object with `probabilities(n)`, or with
-            `log_probabilities(n)`, which keep what is below the least float.
+            `log_probabilities(n)`, which may be below the smallest float.
         loss: "absolute", "squared", "binary", "power:Q", "asymmetric:UNDER:OVER", a matrix, a
             function of (count, answer), or a loss from `quiltwork.counts.consumers.loss_functions`.
 
@@ -329,7 +333,7 @@ class Consumer:
         return prior_fractions(self.prior, n)
 
     def universality(self, n: int) -> Universality:
-        """Say whether the remapped geometric mechanism is proven optimal for this loss."""
+        """Return whether the remapped geometric mechanism is proven optimal for this loss."""
         self._check_size(n)
         return universality(self.loss, n)
 
@@ -337,5 +341,5 @@ class Consumer:
         integer(n, "n", 1)
         if isinstance(self.loss, MatrixLoss) and self.loss.n != n:
             raise InvalidInputError(
-                f"The loss matrix covers counts 0..{self.loss.n}; the mechanism has n = {n}."
+                f"The loss matrix covers counts 0..{self.loss.n}, but the mechanism has n = {n}."
             )

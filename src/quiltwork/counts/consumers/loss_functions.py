@@ -1,9 +1,8 @@
-"""Losses: what a consumer suffers from answer r when the count is i.
+"""Loss functions l(i, r): the cost of answer r when the count is i.
 
-Five families and two open forms. `Pinball` (absolute and asymmetric), the squared `Power` and
-`Binary` have remaps at any n; other powers, `ErrorLoss` (any function of the error r−i),
-`MatrixLoss` and `CallableLoss` (free) up to n = 10,000. `parse_loss` turns what a user writes into
-one of them.
+`Pinball` (absolute and asymmetric), the squared `Power` and `Binary` have remaps at any n; other
+powers, `ErrorLoss` (any function of the error r−i), `MatrixLoss` and `CallableLoss` up to n =
+10,000. `parse_loss` turns a name, a matrix or a function into one of them.
 """
 
 from __future__ import annotations
@@ -32,11 +31,11 @@ IntArray: TypeAlias = NDArray[np.int64]
 
 
 class Loss(Protocol):
-    """What every loss can do; i is the true count, r the answer."""
+    """The interface of every loss; i is the true count, r the answer."""
 
     @property
     def name(self) -> str:
-        """How reports call it."""
+        """Its name in reports."""
 
     def table(self, counts: IntArray, answers: IntArray) -> FloatArray:
         """Return l(i, r) for broadcastable arrays of counts and answers."""
@@ -47,14 +46,14 @@ class Loss(Protocol):
 
 @dataclass(frozen=True)
 class Pinball:
-    """`under` per unit that the answer is too low, `over` per unit that it is too high."""
+    """A loss of `under` per unit that the answer is too low, `over` per unit too high."""
 
     under: Fraction = Fraction(1)
     over: Fraction = Fraction(1)
 
     @property
     def name(self) -> str:
-        """Absolute, or asymmetric with its two rates."""
+        """ "absolute", or "asymmetric" with its two rates."""
         if self.under == self.over == 1:
             return "absolute"
         return f"asymmetric({shortened(self.under)}, {shortened(self.over)})"
@@ -77,13 +76,13 @@ class Pinball:
 
 @dataclass(frozen=True)
 class Power:
-    """|i−r|^exponent, exponent > 0."""
+    """The loss |i−r|^exponent, exponent > 0."""
 
     exponent: Fraction
 
     @property
     def name(self) -> str:
-        """Squared, or the power."""
+        """ "squared", or the power."""
         return "squared" if self.exponent == 2 else f"power({_plain(self.exponent)})"
 
     def table(self, counts: IntArray, answers: IntArray) -> FloatArray:
@@ -93,11 +92,11 @@ class Power:
         return np.asarray(distance ** float(self.exponent))
 
     def refuse_beyond_floats(self, distance: int) -> None:
-        """Refuse errors up to a distance at which the loss is larger than any float."""
+        """Refuse distances at which the loss overflows a float."""
         if distance > 1 and self.exponent > _LARGEST_LOG / math.log(distance):
             raise InvalidInputError(
-                f"Under the {self.name} loss an error of {distance} costs more than the largest "
-                "float; use a smaller exponent."
+                f"Under the {self.name} loss an error of {distance} overflows a float; give a "
+                "smaller exponent."
             )
 
     def exact(self, count: int, answer: int) -> Fraction:
@@ -111,7 +110,7 @@ class Power:
 
 @dataclass(frozen=True)
 class Binary:
-    """0 for the right answer, 1 for any other."""
+    """The loss 0 for the right answer, 1 for any other."""
 
     @property
     def name(self) -> str:
@@ -129,7 +128,7 @@ class Binary:
 
 @dataclass(frozen=True, eq=False)
 class ErrorLoss:
-    """Any function of the error r − i, so that it can be tabulated once for any n.
+    """Any function of the error r − i, tabulated once for any n.
 
     >>> capped = ErrorLoss(lambda error: min(abs(error), 3), "capped at 3")
     >>> capped.exact(10, 2)
@@ -145,7 +144,7 @@ class ErrorLoss:
         return _checked(np.array(losses), self.name)
 
     def table(self, counts: IntArray, answers: IntArray) -> FloatArray:
-        """Look the errors up in a table of all that occur."""
+        """Look up the losses in a table of all errors that occur."""
         errors = np.asarray(answers - counts, dtype=np.int64)
         reach = int(np.abs(errors).max(initial=0))
         return np.asarray(self.by_error(reach)[errors + reach])
@@ -157,7 +156,7 @@ class ErrorLoss:
 
 @dataclass(frozen=True, eq=False)
 class MatrixLoss:
-    """A table of losses: entry [i, r]."""
+    """A loss given as a matrix: entry [i, r]."""
 
     entries: FloatArray
     fractions: tuple[tuple[Fraction, ...], ...] | None = None
@@ -173,7 +172,7 @@ class MatrixLoss:
         return np.asarray(self.entries[counts, answers])
 
     def exact(self, count: int, answer: int) -> Fraction:
-        """Return the entry as it was given."""
+        """Return the entry as an exact fraction."""
         if max(count, answer) > self.n:
             raise InvalidInputError(
                 f"The loss matrix covers counts 0..{self.n}, not {max(count, answer)}."
@@ -195,40 +194,40 @@ class CallableLoss:
         i, r = np.broadcast_arrays(counts, answers)
         losses = np.empty(i.shape)
         lines = zip(np.atleast_2d(i), np.atleast_2d(r), np.atleast_2d(losses), strict=True)
-        for some, told, line in lines:
-            line[:] = self._line(some.tolist(), told.tolist())
+        for line_counts, line_answers, line in lines:
+            line[:] = self._line(line_counts.tolist(), line_answers.tolist())
         return _checked(losses, self.name)
 
     def _line(self, counts: list[int], answers: list[int]) -> list[float]:
-        """Return a line of losses: at once if plain numbers come back, else pair by pair."""
+        """Return one line of losses; fast for plain numbers, else pair by pair."""
         pairs = list(zip(counts, answers, strict=True))
         try:
             line = [self.function(i, r) for i, r in pairs]
             if {type(loss) for loss in line} <= _PLAIN and 0 <= min(line) <= max(line):
                 return [float(loss) for loss in line]
-        except Exception:  # noqa: S110  (the pair is found and named below)
+        except Exception:  # noqa: S110  (retried pair by pair, to name the failing one)
             pass
         return [float(call_loss(self.function, self.name, i, r)) for i, r in pairs]
 
     def exact(self, count: int, answer: int) -> Fraction:
-        """Return what the function returns, read exactly."""
+        """Return the function's value as an exact fraction."""
         return to_fraction(call_loss(self.function, self.name, count, answer), "the loss")
 
 
 def call_loss(function: Callable[..., Any], name: str, *arguments: int) -> Number:
-    """Return what a user's function says, which must be a number."""
+    """Return the value of a user's function, which must be a number."""
     try:
         loss = function(*arguments)
     except Exception as error:
         raise InvalidInputError(
-            f"The {name} loss fails at {_pair(arguments)}: {type(error).__name__}: {error}; it "
+            f"The {name} loss failed at {_pair(arguments)}: {type(error).__name__}: {error}. It "
             "must return a number ≥ 0 for every count and answer."
         ) from error
     value = loss.item() if isinstance(loss, (np.generic, np.ndarray)) and loss.ndim == 0 else loss
     if isinstance(value, (int, float, Fraction, Decimal)) and 0 <= value <= _LARGEST_FLOAT:
         return int(value) if isinstance(value, bool) else value
     raise InvalidInputError(
-        f"A loss must be finite and at least 0; the {name} loss returns {loss!r:.60} at "
+        f"A loss must be finite and at least 0; the {name} loss returned {shortened(loss)} at "
         f"{_pair(arguments)}."
     )
 
@@ -239,7 +238,11 @@ def _pair(arguments: tuple[int, ...]) -> str:
 
 
 def power(exponent: Number) -> Power | Pinball:
-    """Return |i−r|^exponent; exponent 1 is the absolute loss."""
+    """Return the loss |i−r|^exponent; exponent 1 is the absolute loss.
+
+    >>> power(2).name, power(1).name
+    ('squared', 'absolute')
+    """
     degree = positive_fraction(exponent, "the exponent of a power loss")
     return Pinball() if degree == 1 else Power(degree)
 
@@ -289,8 +292,8 @@ def _named(text: str) -> Loss:
     if text in _NAMED:
         return _NAMED[text]
     raise InvalidInputError(
-        f"Unknown loss {text!r}; use absolute, squared, binary, power:Q, asymmetric:UNDER:OVER, "
-        "a matrix or a function of (count, answer)."
+        f"Unknown loss {shortened(text)}; give absolute, squared, binary, power:Q, "
+        "asymmetric:UNDER:OVER, a matrix or a function of (count, answer)."
     )
 
 
@@ -302,11 +305,12 @@ def _matrix(loss: Any) -> MatrixLoss:
     if entries.ndim == 0:
         _refuse_ragged(loss)
         raise InvalidInputError(
-            f"A loss is a name, a matrix or a function of (count, answer), not {loss!r:.80}."
+            f"A loss must be a name, a matrix or a function of (count, answer), not "
+            f"{shortened(loss)}."
         )
     if entries.ndim != 2 or entries.shape[0] != entries.shape[1] or len(entries) < 2:
         raise InvalidInputError(
-            f"A loss matrix is square with n + 1 rows, one per count; this one has shape "
+            f"A loss matrix must be square with n + 1 rows, one per count; this one has shape "
             f"{entries.shape}."
         )
     rows = loss.tolist() if isinstance(loss, np.ndarray) else loss
@@ -317,13 +321,13 @@ def _matrix(loss: Any) -> MatrixLoss:
 
 
 def _refuse_ragged(loss: Any) -> None:
-    """Name the first row of a list of rows that is not as long as the first."""
+    """Name the first row of a list of rows whose length differs from the first row's."""
     rows = loss if isinstance(loss, (list, tuple)) else []
     if len(rows) > 1 and all(isinstance(row, (list, tuple)) for row in rows):
         for place, row in enumerate(rows):
             if len(row) != len(rows[0]):
                 raise InvalidInputError(
-                    f"A loss matrix is square with n + 1 rows, one per count; in this one row "
+                    "A loss matrix must be square with n + 1 rows, one per count; in this one row "
                     f"{place} has {len(row)} entries and row 0 has {len(rows[0])}."
                 )
 

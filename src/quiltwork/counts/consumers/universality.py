@@ -1,9 +1,10 @@
-"""For which losses is the geometric mechanism universal? The conditions, checked and named.
+"""Conditions under which the geometric mechanism is universally optimal for a loss.
 
-The paper asks that l(i, r) not decrease in |i−r|. Its proof needs less: for every two answers
-r < r', counts that prefer r come before counts that prefer r' (*single crossing*). Every function
-of the error that falls up to error 0 and rises after it has it, asymmetric ones included. Cost:
-O(n) for functions of the error, O(n²) for monotone losses, O(n³) otherwise.
+The paper requires that l(i, r) does not decrease in |i−r|. Its proof needs less: for every two
+answers r < r', the counts that prefer r precede the counts that prefer r' (*single crossing*).
+Every function of the error that falls up to error 0 and rises after it has this property,
+asymmetric ones included. Cost: O(n) for functions of the error, O(n²) for monotone losses, O(n³)
+otherwise.
 
 Theorem: docs/theory/geometric-mechanism.md
 """
@@ -39,7 +40,7 @@ class Universality:
 
     Attributes:
         condition: the condition that holds; "fails" if none does.
-        detail: the pair of answers that breaks the paper's monotonicity, in words; "" if it holds.
+        detail: the answers that violate the paper's monotonicity, in words; "" if none do.
     """
 
     condition: Condition
@@ -102,7 +103,7 @@ def _of_unimodal(by_error: FloatArray) -> Universality:
 def monotone_failure(losses: FloatArray) -> str:
     """Return in words where l(i, r) decreases in |i−r|, or "" if nowhere. O(n²).
 
-    Answers at equal distance must cost the same.
+    Answers at equal distance must have equal losses.
     """
     n = len(losses) - 1
     slack = _TOLERANCE * float(losses.max(initial=1.0))
@@ -125,7 +126,7 @@ def monotone_failure(losses: FloatArray) -> str:
 
 
 def has_decreasing_differences(losses: FloatArray) -> bool:
-    """Whether l(i, r+1) − l(i, r) never increases with i: true of every convex φ(r−i). O(n²)."""
+    """Whether l(i, r+1) − l(i, r) never increases with i, as for every convex φ(r−i). O(n²)."""
     slack = _TOLERANCE * float(losses.max(initial=1.0))
     return bool((np.diff(np.diff(losses, axis=1), axis=0) <= slack).all())
 
@@ -133,8 +134,8 @@ def has_decreasing_differences(losses: FloatArray) -> bool:
 def crosses_once(losses: FloatArray) -> bool:
     """Whether for all r < r' the counts with l(i, r) < l(i, r') precede those with >. O(n³).
 
-    A count indifferent between the two is put on the side of the nearer one, as the perturbation
-    in the proof does.
+    A count indifferent between the two is put on the side of the nearer one, like the perturbation
+    in the proof.
     """
     n = len(losses) - 1
     slack = _TOLERANCE * float(losses.max(initial=1.0))

@@ -1,11 +1,10 @@
-"""The consumer's linear program (2)–(6): the best α-private mechanism for one prior and one loss.
+"""The consumer's linear program (2)–(6): the optimal mechanism for one prior and one loss.
 
-HiGHS solves it in floats (`cheapest_mechanism`, the one program of mechanisms for counts); nothing
-rests on its rounding: the answer is then repaired to be exactly private. The exact best remap
-of the geometric mechanism competes with it and wins for every loss that the main theorem covers.
-How far the winner is from the optimum is certified in fractions by Lagrange's bound, which knows
-nothing of the geometric mechanism: it is the independent side of the theorem.
-Cost: (n+1)² variables, 2n(n+1) constraints.
+HiGHS solves it in floats (`cheapest_mechanism`), and no guarantee depends on its rounding: the
+solution is repaired to be exactly private, and competes with the exact best remap of the geometric
+mechanism, which wins for every loss that the main theorem covers. The winner's distance from the
+optimum is certified in fractions by Lagrange's bound, which does not involve the geometric
+mechanism and so checks the theorem independently. Cost: (n+1)² variables, 2n(n+1) constraints.
 
 Theorem: docs/theory/consumer-program.md
 """
@@ -47,7 +46,7 @@ LARGEST_PROGRAM = 200
 
 @dataclass(frozen=True)
 class OptimalityCertificate:
-    """What is certain about a mechanism, in exact fractions.
+    """A certificate of optimality in exact fractions.
 
     Attributes:
         alpha: the level that every pair of neighbouring rows keeps exactly.
@@ -63,13 +62,13 @@ class OptimalityCertificate:
 
     @property
     def gap(self) -> Fraction:
-        """How far from optimal the mechanism can be at most."""
+        """An upper bound on the mechanism's distance from the optimum."""
         return self.expected_loss - self.lower_bound
 
 
 @dataclass(frozen=True, eq=False)
 class OptimalMechanism(ExactMechanism):
-    """The best α-private mechanism for one consumer.
+    """The optimal α-private mechanism for one consumer.
 
     Attributes:
         matrix: probabilities as floats; α·matrix[i] ≤ matrix[i±1] holds exactly for them.
@@ -87,18 +86,18 @@ class OptimalMechanism(ExactMechanism):
 
     def body(self) -> dict[str, Any]:
         """Return the mechanism as JSON values."""
-        told = ("matrix", "expected_loss", "certificate")
-        return {name: plain(getattr(self, name)) for name in told}
+        names = ("matrix", "expected_loss", "certificate")
+        return {name: plain(getattr(self, name)) for name in names}
 
     def records(self) -> list[dict[str, Any]]:
         """Return a row per count: the probability of every answer."""
         return [
-            {"count": at, **{str(answer): one for answer, one in enumerate(row)}}
-            for at, row in enumerate(self.matrix.tolist())
+            {"count": count, **{str(answer): probability for answer, probability in enumerate(row)}}
+            for count, row in enumerate(self.matrix.tolist())
         ]
 
     def explain(self) -> str:
-        """Say what it loses, and what no private mechanism can go below."""
+        """Return its expected loss, and the proven lower bound."""
         return (
             f"Expected loss {self.expected_loss:.6g}; no mechanism with alpha = "
             f"{self.certificate.alpha} is below {float(self.certificate.lower_bound):.6g}."
@@ -106,7 +105,7 @@ class OptimalMechanism(ExactMechanism):
 
     def _refuse(self) -> None:
         if self.certificate.alpha == 0:
-            raise NotPrivateError("alpha = 0 offers no privacy; choose alpha > 0.")
+            raise NotPrivateError("alpha = 0 offers no privacy; give alpha > 0.")
 
     def _debit(self) -> dict[str, Any]:
         return {
@@ -119,13 +118,13 @@ class OptimalMechanism(ExactMechanism):
 
 
 def optimal_mechanism(consumer: Consumer, n: int, alpha: Number) -> OptimalMechanism:
-    """Solve the consumer's program.
+    """Solve the consumer's program for the optimal α-private mechanism.
 
-    Where the theorem covers the loss, this is the geometric mechanism followed by the consumer's
-    best remap, exactly; `certificate.gap` is then the solver's doubt, and the truth is 0.
+    Where the theorem covers the loss, the result is exactly the geometric mechanism followed by the
+    consumer's best remap; `certificate.gap` then only reflects the solver's rounding.
 
     Raises:
-        UnsupportedError: above n = 200; for monotone losses, remaps go much further.
+        UnsupportedError: above n = 200; for monotone losses, remaps have no such limit.
 
     >>> best = optimal_mechanism(Consumer([0.5, 0.5]), 1, alpha=0.5)
     >>> round(best.expected_loss, 9), best.certificate.gap < 1e-9
@@ -138,7 +137,7 @@ def optimal_mechanism(consumer: Consumer, n: int, alpha: Number) -> OptimalMecha
     universality = instance(consumer, Consumer, "consumer").universality(size)
     if size > LARGEST_PROGRAM:
         raise UnsupportedError(
-            f"The program for n = {size} has {(size + 1) ** 2} variables; it is solved up to "
+            f"The program for n = {size} has {(size + 1) ** 2:,} variables; the limit is "
             f"n = {LARGEST_PROGRAM}. For monotone losses GeometricMechanism(…).remap(consumer) is "
             f"optimal, up to n = {LARGEST_PRIOR:,}."
         )
@@ -167,14 +166,14 @@ def optimal_mechanism(consumer: Consumer, n: int, alpha: Number) -> OptimalMecha
 def solve(
     costs: FractionMatrix, alpha: Fraction, pairs: Pairs | None = None
 ) -> tuple[FractionMatrix, FractionMatrix]:
-    """Return the mechanism of least Σ costs·x and the prices of its privacy, as HiGHS gives them.
+    """Return the mechanism with least Σ costs·x, and the prices of its privacy constraints.
 
-    `pairs` are the neighbouring inputs: successive counts unless told otherwise. Prices 2k and
-    2k + 1 are those of α·x[j] ≤ x[i] and α·x[i] ≤ x[j] for the k-th pair (i, j), one per answer.
+    `pairs` are the neighbouring inputs, by default successive counts. Prices 2k and 2k + 1 are
+    those of α·x[j] ≤ x[i] and α·x[i] ≤ x[j] for the k-th pair (i, j), one per answer.
     """
-    near = _neighbours(costs, pairs)
-    limits = np.zeros((2 * len(near), len(costs)))
-    for k, (i, j) in enumerate(near):
+    neighbours = _neighbours(costs, pairs)
+    limits = np.zeros((2 * len(neighbours), len(costs)))
+    for k, (i, j) in enumerate(neighbours):
         limits[2 * k, [j, i]] = limits[2 * k + 1, [i, j]] = float(alpha), -1.0
     solution, prices = cheapest_mechanism(np.array(costs, dtype=np.float64), limits)
     return _exactly(solution), _exactly(prices)
@@ -187,7 +186,7 @@ def _exactly(numbers: FloatArray) -> FractionMatrix:
 def lagrange_bound(
     costs: FractionMatrix, prices: FractionMatrix, alpha: Fraction, pairs: Pairs | None = None
 ) -> Fraction:
-    """Return a number that the loss of no α-private mechanism goes below, for any prices ≥ 0.
+    """Return a lower bound on the loss of every α-private mechanism, for any prices ≥ 0.
 
     Prices m of the privacy constraints A·x ≤ 0 give, for a private x, Σ costs·x ≥ Σ costs·x +
     m·(A·x), and since rows of x add up to 1 that is at least Σ_i min_r (costs + Aᵀm)[i][r].
@@ -209,7 +208,7 @@ _ATTEMPTS = (("highs-ds", 1e-10), ("highs-ipm", 1e-10), ("highs-ds", 1e-7))
 
 
 def cheapest_mechanism(costs: FloatArray, limits: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Return x, and for each limit and answer its price ≥ 0: the multipliers of the limits."""
+    """Return x, and each limit's price ≥ 0 (Lagrange multiplier) for each answer."""
     from scipy import sparse
     from scipy.optimize import linprog
 
@@ -227,11 +226,11 @@ def cheapest_mechanism(costs: FloatArray, limits: FloatArray) -> tuple[FloatArra
             "dual_feasibility_tolerance": tolerance,
             "time_limit": _SECONDS,
         }
-        found = linprog(costs.ravel(), **program, method=method, options=options)
-        if found.status == 0:
-            prices = np.maximum(0.0, -found.ineqlin.marginals) if len(limits) else np.zeros(0)
-            return found.x.reshape(costs.shape), prices.reshape(len(limits), answers)
+        solution = linprog(costs.ravel(), **program, method=method, options=options)
+        if solution.status == 0:
+            prices = np.maximum(0.0, -solution.ineqlin.marginals) if len(limits) else np.zeros(0)
+            return solution.x.reshape(costs.shape), prices.reshape(len(limits), answers)
     raise UnsupportedError(
-        f"HiGHS did not solve the program of {costs.size} variables; its numbers are too extreme, "
-        "or it is too large: try fewer counts, or less privacy."
+        f"HiGHS could not solve the program of {costs.size:,} variables: its numbers are too "
+        "extreme, or it is too large. Try fewer counts or a larger epsilon."
     )

@@ -1,9 +1,9 @@
-"""Is a mechanism a post-processing of the geometric one, and by which remap?
+"""Derivability: whether a mechanism is a post-processing (remap) of the geometric mechanism.
 
 G has a tridiagonal inverse up to scaling, so x = y∘G has at most one solution y; it is a remap if
-and only if (1+α²)·x[i] ≥ α·(x[i−1] + x[i+1]) holds in every column. Vertices with the paper's
-structure come from deterministic remaps that can be read off the constraint matrix (Lemma 5.11).
-Cost: O(n²) fractions.
+and only if (1+α²)·x[i] ≥ α·(x[i−1] + x[i+1]) holds in every column. Optimal vertices with the
+paper's structure come from deterministic remaps, which can be read off the constraint matrix (Lemma
+5.11). Cost: O(n²) fractions.
 
 Theorem: docs/theory/geometric-mechanism.md (Derivability)
 """
@@ -26,14 +26,14 @@ from quiltwork.exact import Number
 
 @dataclass(frozen=True)
 class Derivation:
-    """How a mechanism x arises from G.
+    """How a mechanism x arises from the geometric mechanism G.
 
     Attributes:
         derivable: whether x = y∘G for a remap y.
-        remap: y[s][r], the probability of reading G's answer s as r; with a negative entry if x
-            is not derivable.
+        remap: y[s][r], the probability of reading G's answer s as r; with a negative entry if x is
+            not derivable.
         detail: where it fails, or "".
-        tolerance: by how much entries may miss 0 and 1.
+        tolerance: the rounding error allowed in entries.
     """
 
     derivable: bool
@@ -43,17 +43,17 @@ class Derivation:
 
     @property
     def mapping(self) -> tuple[int, ...] | None:
-        """The remap as a function of the answer, if it is deterministic."""
+        """The remap as a function of the answer, if it is deterministic; else None."""
         if not self.derivable or any(max(row) < 1 - self.tolerance for row in self.remap):
             return None
         return tuple(row.index(max(row)) for row in self.remap)
 
 
 def derive(matrix: Any, alpha: Number, tolerance: Number | None = None) -> Derivation:
-    """Find the remap y with x = y∘G, or say why there is none.
+    """Return the remap y with x = y∘G, or where none exists.
 
-    Fractions are exact; of floats, entries of y may miss 0 and 1 by `tolerance` (1e-9 unless told),
-    and rows at α = 1 may differ by it.
+    Fractions are exact; for floats, entries of y may be off by `tolerance` (1e-9 by default), and
+    so may rows at α = 1.
 
     >>> g = GeometricMechanism(2, alpha=0.5).matrix(exact=True)
     >>> derive(g[:, ::-1], 0.5).mapping
@@ -66,7 +66,9 @@ def derive(matrix: Any, alpha: Number, tolerance: Number | None = None) -> Deriv
     slack = parse_tolerance(matrix, tolerance)
     remap = _inverse_times(x, level)
     if level == 1 and any(abs(a - b) > slack for row in x for a, b in zip(row, x[0], strict=True)):
-        return Derivation(False, remap, "at alpha = 1 every count must give the same answers")
+        return Derivation(
+            False, remap, "at alpha = 1 every count must have the same distribution of answers"
+        )
     for s, row in enumerate(remap):
         least = min(row)
         if least < -slack:
@@ -80,7 +82,7 @@ def derive(matrix: Any, alpha: Number, tolerance: Number | None = None) -> Deriv
 
 
 def _inverse_times(x: FractionMatrix, alpha: Fraction) -> FractionMatrix:
-    """Return G⁻¹·x; at α = 1, where G forgets the count, the answer that every row already is.
+    """Return G⁻¹·x; at α = 1, where every row of x is the same, x itself.
 
     G = K·diag(v) with K[i,r] = α^|i−r|, whose inverse has 1, 1+α², …, 1+α², 1 on the diagonal and
     −α beside it, divided by 1−α².

@@ -1,9 +1,9 @@
-"""Mechanisms as matrices of exact fractions: reading, privacy, repair, composition, Bayes' rule.
+"""Mechanisms as matrices of exact fractions: validation, privacy, repair, composition, Bayes' rule.
 
-The constraint matrix of Figure 3 says where a mechanism uses its privacy fully: between rows i and
-i+1, column r of an α-private mechanism falls by exactly α ("down"), rises by exactly 1/α ("up"),
-does neither ("slack"), or is zero altogether ("zero"). For an optimal vertex of a consumer's
-program these states form a pattern that only remaps of the geometric mechanism have.
+The constraint matrix of Figure 3 shows where a mechanism's privacy constraints are tight: between
+rows i and i+1, column r of an α-private mechanism falls by exactly α ("down"), rises by exactly 1/α
+("up"), does neither ("slack"), or is zero altogether ("zero"). For an optimal vertex of a
+consumer's program these states form a pattern that only remaps of the geometric mechanism have.
 
 Theorem: docs/theory/geometric-mechanism.md (Structure)
 """
@@ -27,26 +27,26 @@ from quiltwork.exact import Number, float_down, float_up, shortened, to_fraction
 
 FractionMatrix: TypeAlias = list[list[Fraction]]
 
-_SUM_TOLERANCE = Fraction(1, 10**9)  # of floats, and of programs solved nearly exactly
+_SUM_TOLERANCE = Fraction(1, 10**9)  # for floats, and for programs solved in floats
 
 
 def parse_mechanism(matrix: Any, name: str = "the mechanism") -> FractionMatrix:
-    """Read a stochastic matrix exactly: fractions as they are, floats as their binary value."""
+    """Validate a stochastic matrix exactly: fractions as they are, floats by their binary value."""
     rows = [list(row) for row in matrix] if _is_nested(matrix) else []
     if len(rows) < 2 or len({len(row) for row in rows}) != 1:
         raise InvalidInputError(f"{name} must be a matrix with one row per count, at least 2.")
-    exact = [[_read_entry(entry, name) for entry in row] for row in rows]
-    for i, row in enumerate(exact):
+    fractions = [[_parse_entry(entry, name) for entry in row] for row in rows]
+    for i, row in enumerate(fractions):
         total = sum(row, Fraction(0))
         if min(row) < -_SUM_TOLERANCE or abs(total - 1) > _SUM_TOLERANCE:
             raise InvalidInputError(
-                f"Row {i} of {name} is no distribution: probabilities are at least 0 and add up "
-                f"to 1, not to {float(total):.9g}."
+                f"Row {i} of {name} is not a distribution: probabilities must be at least 0 and "
+                f"add up to 1, not to {float(total):.9g}."
             )
-    return exact
+    return fractions
 
 
-def _read_entry(entry: Any, name: str) -> Fraction:
+def _parse_entry(entry: Any, name: str) -> Fraction:
     number = entry.item() if isinstance(entry, np.generic) else entry
     if isinstance(number, float) and math.isfinite(number):
         return Fraction(number)
@@ -62,7 +62,7 @@ def _is_list(part: Any) -> bool:
 
 
 def compose(matrix: FractionMatrix, remap: FractionMatrix) -> FractionMatrix:
-    """Return y∘x: (y∘x)[i][r] = Σ_s x[i][s]·y[s][r], the mechanism x followed by the remap y."""
+    """Return y∘x, the mechanism x followed by the remap y: (y∘x)[i][r] = Σ_s x[i][s]·y[s][r]."""
     columns = list(zip(*remap, strict=True))
     return [
         [
@@ -95,16 +95,16 @@ def smallest_slack(matrix: FractionMatrix, alpha: Fraction) -> Fraction:
 
 
 def make_stochastic(matrix: FractionMatrix) -> FractionMatrix:
-    """Clip at 0 and divide every row by its sum."""
+    """Clip entries at 0 and divide every row by its sum."""
     clipped = [[max(Fraction(0), entry) for entry in row] for row in matrix]
     return [[entry / sum(row) for entry in row] for row in clipped]
 
 
 def mix_until_private(matrix: FractionMatrix, alpha: Fraction) -> tuple[FractionMatrix, Fraction]:
-    """Mix with the uniform mechanism until neighbouring rows keep α.
+    """Mix with the uniform mechanism until neighbouring rows keep α; return it and the share λ.
 
-    If x[i±1] ≥ α·x[i] fails by v at most, the share λ = v(n+1)/((1−α) + v(n+1)) of uniform noise
-    restores it. Returns the mechanism and λ. At α = 1 all rows become their average.
+    If x[i±1] ≥ α·x[i] fails by at most v, the share λ = v(n+1)/((1−α) + v(n+1)) of uniform noise
+    restores it. At α = 1 all rows become their average.
     """
     size = len(matrix)
     if alpha == 1:
@@ -117,15 +117,17 @@ def mix_until_private(matrix: FractionMatrix, alpha: Fraction) -> tuple[Fraction
 
 
 def private_floats(matrix: FractionMatrix, alpha: Fraction) -> NDArray[np.float64]:
-    """Round a private mechanism to floats that keep α exactly as they stand.
+    """Round a private mechanism to floats that keep α exactly.
 
-    Each entry is the float nearest to its own value among those that keep α with the entry above
-    it, which is such a float itself. An entry moves by a relative (n+1)·2^-52 at most, or by the
-    smallest float where it is about as small.
+    Each entry is the float nearest to its own value among those that keep α with the rounded entry
+    above it. An entry moves by a relative (n+1)·2^-52 at most, or by the smallest float if it is
+    about as small.
     """
     columns = []
     for column in zip(*matrix, strict=True):
-        rounded = [float_up(column[0])]  # never 0 for what is possible: all below would be 0 too
+        rounded = [
+            float_up(column[0])
+        ]  # never 0 for a possible answer: all entries below would be 0
         for entry in column[1:]:
             above = Fraction(rounded[-1])
             lowest = float_up(alpha * above)
@@ -138,8 +140,8 @@ def private_floats(matrix: FractionMatrix, alpha: Fraction) -> NDArray[np.float6
 def best_remap(matrix: Any, consumer: Consumer) -> tuple[tuple[int, ...], Fraction]:
     """Return the consumer's Bayes-optimal remap of any mechanism, and its loss, exactly.
 
-    Ties go to the smallest answer. The mechanism may have any number of answers; the remapped
-    ones are counts 0..n. Cost: O(n³) operations on integers, seconds at n = 200.
+    Ties go to the smallest answer. The mechanism may have any number of answers; the remapped ones
+    are counts 0..n. Cost: O(n³) operations on integers, seconds at n = 200.
     """
     x = parse_mechanism(matrix)
     size = len(x)
@@ -165,13 +167,13 @@ DOWN, UP, SLACK, ZERO = "down", "up", "slack", "zero"
 
 
 def constraint_matrix(matrix: Any, alpha: Number, tolerance: Number | None = None) -> States:
-    """Return the n×(n+1) states of Figure 3: "down", "up", "slack" or "zero".
+    """Return the n×(n+1) constraint states of Figure 3: "down", "up", "slack" or "zero".
 
     Entry [i, r] is "down" if α·x[i,r] = x[i+1,r] and "up" if x[i,r] = α·x[i+1,r]. Fractions are
-    compared exactly; floats within `tolerance` (1e-9 unless told), relative to the column.
+    compared exactly; floats within `tolerance` (1e-9 by default), relative to the column.
 
     Raises:
-        NotPrivateError: naming the first pair of rows that is further apart than α allows.
+        NotPrivateError: naming the first pair of rows that violates α.
 
     >>> from quiltwork.counts import GeometricMechanism
     >>> print(constraint_matrix(GeometricMechanism(2, alpha=0.5).matrix(exact=True), 0.5))
@@ -183,24 +185,25 @@ def constraint_matrix(matrix: Any, alpha: Number, tolerance: Number | None = Non
     level = parse_alpha(alpha)
     if not 0 < level < 1:
         raise InvalidInputError(f"A constraint matrix needs 0 < alpha < 1, not {alpha!r}.")
-    exact = parse_mechanism(matrix)
+    fractions = parse_mechanism(matrix)
     slack = parse_tolerance(matrix, tolerance)
     columns = [
-        _column(r, list(column), level, slack) for r, column in enumerate(zip(*exact, strict=True))
+        _column(r, list(column), level, slack)
+        for r, column in enumerate(zip(*fractions, strict=True))
     ]
-    states = np.empty((len(exact) - 1, len(columns)), dtype=object)
+    states = np.empty((len(fractions) - 1, len(columns)), dtype=object)
     for r, column in enumerate(columns):
         states[:, r] = column
     return states
 
 
 def parse_tolerance(matrix: Any, tolerance: Number | None) -> Fraction:
-    """Return by how much entries may be off: as told, else 1e-9 for floats, 0 for fractions."""
+    """Return the given tolerance, by default 1e-9 for floats and 0 for fractions."""
     if tolerance is not None:
-        told = to_fraction(tolerance, "tolerance")
-        if not 0 <= told < 1:
+        given = to_fraction(tolerance, "tolerance")
+        if not 0 <= given < 1:
             raise InvalidInputError(f"tolerance must lie in 0..1, not {shortened(tolerance)}.")
-        return told
+        return given
     floats = any(isinstance(entry, (float, np.floating)) for row in matrix for entry in row)
     return Fraction(1, 10**9) if floats else Fraction(0)
 
@@ -209,14 +212,17 @@ def _column(r: int, column: list[Fraction], alpha: Fraction, slack: Fraction) ->
     if max(column) <= slack:
         return [ZERO] * (len(column) - 1)
     states = []
-    for i, (here, below) in enumerate(pairwise(column)):
-        margin = slack * max(here, below)
-        if below < alpha * here - margin or here < alpha * below - margin:
+    for i, (current, below) in enumerate(pairwise(column)):
+        margin = slack * max(current, below)
+        if below < alpha * current - margin or current < alpha * below - margin:
             raise NotPrivateError(
-                f"Answer {r} is more than 1/alpha times likelier at one of the counts {i} and "
-                f"{i + 1} ({float(here):.6g}, {float(below):.6g}): the mechanism is not "
+                f"The probabilities of answer {r} at counts {i} and {i + 1} ({float(current):.6g}, "
+                f"{float(below):.6g}) differ by more than a factor 1/alpha: the mechanism is not "
                 f"{float(alpha):.6g}-private."
             )
-        falls, rises = abs(below - alpha * here) <= margin, abs(here - alpha * below) <= margin
+        falls, rises = (
+            abs(below - alpha * current) <= margin,
+            abs(current - alpha * below) <= margin,
+        )
         states.append(DOWN if falls else UP if rises else SLACK)
     return states

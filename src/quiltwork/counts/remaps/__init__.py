@@ -1,9 +1,9 @@
-"""Each reader's best reading of a released count, found by `remap.choose`.
+"""The optimal reading of a released count for each consumer, computed by `remap.choose`.
 
-| loss | answers | what they cost | n |
+| loss | answers | costs | n |
 |---|---|---|---|
 | absolute, asymmetric, squared, binary | `centres` | `centres` | any |
 | any other | `remap` | `remap` | up to 10,000 |
 
-All over `posteriors`.
+Both use the posteriors of `posteriors`.
 """

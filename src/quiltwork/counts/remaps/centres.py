@@ -1,18 +1,17 @@
-"""The best answer to every posterior, and what any answer costs under it.
+"""The best answer to every posterior, and the expected cost of any answer under it.
 
-The mode, the integer nearest to the mean and quantiles minimise binary, squared, and absolute or
-asymmetric loss. Ties go to the smallest answer; two candidates count as tied within a relative
+The mode, the integer nearest to the mean, and quantiles minimise the binary, the squared, and the
+absolute or asymmetric loss. Ties go to the smallest answer; two candidates tie within a relative
 1e-12, quantiles within that of the smaller tail.
 
-Where a prior is nearly certain, an answer's cost is tiny beside the moments about the answer that
-was released; subtracting such moments would leave nothing of it. So costs are sums of positive
-terms: the counts are cut at the released answer r and at the told one k. What lies beyond either is
-a one-sided sum. What lies between them is put together from stretches whose lengths are powers of
-two.
+Where a prior is nearly certain, an answer's cost is tiny compared to the moments about the released
+answer, and subtracting such moments would lose all digits. So costs are sums of positive terms: the
+counts are cut at the released answer r and at the remapped answer k. What lies beyond either is a
+one-sided sum. What lies between them is assembled from intervals whose lengths are powers of two.
 
 Cost: O(n) for the mean and for tails of at least 1e-4; O(n log n) sums without subtraction for
-smaller ones, and for the mode; for costs O(degree²·n) for each power of two up to the longest way
-from r to k.
+smaller ones, and for the mode; for costs O(degree²·n) for each power of two up to the largest
+distance between r and k.
 
 Theorem: docs/theory/geometric-mechanism.md (Remaps in linear time, Costs without subtraction)
 """
@@ -31,52 +30,56 @@ from quiltwork.counts.consumers.loss_functions import FloatArray, IntArray
 from quiltwork.counts.remaps.posteriors import Posteriors, PosteriorSide
 
 
-def tail_moments(post: Posteriors, told: IntArray, degree: int) -> tuple[FloatArray, FloatArray]:
-    """Return Σ |i−k|^degree·P(i | r) over the counts below k = told[r], and over those above it.
+def tail_moments(
+    post: Posteriors, remapped: IntArray, degree: int
+) -> tuple[FloatArray, FloatArray]:
+    """Return Σ |i−k|^degree·P(i | r) over the counts below and above k = remapped[r].
 
     Needs moments up to `degree`; for degree 0 these are probabilities. Relative errors are about
     those of sums of n positive terms.
     """
-    earlier = told <= post.answers
+    earlier = remapped <= post.answers
     left, right = post.left, post.right
-    before = left.share * _mean(left, left.anchor, told - left.anchor, degree)
-    after = right.share * _mean(right, right.anchor, right.anchor - told, degree)
-    near = _between(post, told, degree)
-    below = np.where(earlier, _below(post, told, degree), before + near)
-    return below, np.where(earlier, after + near, _above(post, told, degree))
+    before = left.share * _mean(left, left.anchor, remapped - left.anchor, degree)
+    after = right.share * _mean(right, right.anchor, right.anchor - remapped, degree)
+    near = _between(post, remapped, degree)
+    below = np.where(earlier, _below(post, remapped, degree), before + near)
+    return below, np.where(earlier, after + near, _above(post, remapped, degree))
 
 
-def _below(post: Posteriors, told: IntArray, degree: int) -> FloatArray:
-    """Return the sum over the counts below k where k ≤ r."""
-    last = np.maximum(told - 1, 0)
-    rank = np.where(told > 0, post.rank[last], 0)
+def _below(post: Posteriors, remapped: IntArray, degree: int) -> FloatArray:
+    """Return the sum over the counts below k, where k ≤ r."""
+    last = np.maximum(remapped - 1, 0)
+    rank = np.where(remapped > 0, post.rank[last], 0)
     anchor = post.support[np.maximum(rank - 1, 0)]
-    mean = _mean(post.left, anchor, told - anchor, degree)
+    mean = _mean(post.left, anchor, remapped - anchor, degree)
     return np.where(rank > 0, post.left_mass(last) * mean, 0.0)
 
 
-def _above(post: Posteriors, told: IntArray, degree: int) -> FloatArray:
-    """Return the sum over the counts above k where k ≥ r."""
-    rank = post.rank[told]
+def _above(post: Posteriors, remapped: IntArray, degree: int) -> FloatArray:
+    """Return the sum over the counts above k, where k ≥ r."""
+    rank = post.rank[remapped]
     anchor = post.support[np.minimum(rank, len(post.support) - 1)]
-    mean = _mean(post.right, anchor, anchor - told, degree)
-    return np.where(rank < len(post.support), post.right_mass(told) * mean, 0.0)
+    mean = _mean(post.right, anchor, anchor - remapped, degree)
+    return np.where(rank < len(post.support), post.right_mass(remapped) * mean, 0.0)
 
 
 def _mean(side: PosteriorSide, anchor: IntArray, shift: IntArray, degree: int) -> FloatArray:
     """Return E[(distance from the anchor + shift)^degree] over one side's counts."""
-    return _moved([moment[anchor] for moment in side.moments[: degree + 1]], shift)
+    return _shift_moments([moment[anchor] for moment in side.moments[: degree + 1]], shift)
 
 
-def _between(post: Posteriors, told: IntArray, degree: int) -> FloatArray:
+def _between(post: Posteriors, remapped: IntArray, degree: int) -> FloatArray:
     """Return Σ |i−k|^degree·P(i | r) over k < i ≤ r, or over r < i < k."""
     n, prior, scale, answers = post.n, post.prior, post.scale, post.answers
-    lower, upper = np.flatnonzero(told < answers), np.flatnonzero(told > answers + 1)
-    total, log = np.zeros(len(told)), scale[answers] - post.log_evidence
-    total[lower] = interval_moments(prior, scale, post.rate, told[lower], answers[lower], degree)
+    lower, upper = np.flatnonzero(remapped < answers), np.flatnonzero(remapped > answers + 1)
+    total, log = np.zeros(len(remapped)), scale[answers] - post.log_evidence
+    total[lower] = interval_moments(
+        prior, scale, post.rate, remapped[lower], answers[lower], degree
+    )
     last = n - 1 - answers[upper]
     total[upper] = interval_moments(
-        prior[::-1], scale[::-1], post.rate, n - told[upper], last, degree
+        prior[::-1], scale[::-1], post.rate, n - remapped[upper], last, degree
     )
     log[upper] += scale[answers[upper] + 1] - scale[answers[upper]] - post.rate
     return np.asarray(total * np.exp(log))
@@ -87,8 +90,9 @@ def interval_moments(
 ) -> FloatArray:
     """Return Σ_{low < i ≤ high} (i−low)^degree·prior[i]·e^(−rate·(high−i)) for pairs low ≤ high.
 
-    Sums over 1, 2, 4, … counts after every place come from those over half as many; each pair
-    takes those of its length's binary digits. prior[i] is times e^scale[i], sums e^scale[high].
+    Sums over 1, 2, 4, … counts after every place come from those over half as many; each pair adds
+    the intervals of its length's binary digits. prior[i] is scaled by e^scale[i], sums by
+    e^scale[high].
 
     >>> pair = np.array([0]), np.array([3])
     >>> interval_moments(np.ones(4), np.zeros(4), np.log(2), *pair, 1).round(12).tolist()
@@ -98,26 +102,28 @@ def interval_moments(
     total = np.zeros(len(low))
     sums = [np.append(prior[1:], 0.0)] * (degree + 1)
     while size <= length.max(initial=0):
-        fading = decay_over(scale, rate, size)
-        at = np.flatnonzero(length & size)
-        done = length[at] % size
-        start = low[at] + done
-        total[at] = fading[start] * total[at] + _moved([s[start] for s in sums], done)
+        decay = decay_over(scale, rate, size)
+        pairs_of_size = np.flatnonzero(length & size)
+        covered = length[pairs_of_size] % size
+        start = low[pairs_of_size] + covered
+        total[pairs_of_size] = decay[start] * total[pairs_of_size] + _shift_moments(
+            [s[start] for s in sums], covered
+        )
         later = [np.append(s[size:], np.zeros(min(size, len(s)))) for s in sums]
-        fading = np.append(fading[size:], np.zeros(min(size, len(prior))))
-        sums = [fading * s + _moved(later[: d + 1], size) for d, s in enumerate(sums)]
+        decay = np.append(decay[size:], np.zeros(min(size, len(prior))))
+        sums = [decay * s + _shift_moments(later[: d + 1], size) for d, s in enumerate(sums)]
         size *= 2
     return total
 
 
 def decay_over(scale: FloatArray, rate: float, size: int) -> FloatArray:
-    """Return what is left at i + size of 1 at i, in their scales; nothing beyond the last count."""
-    left = np.exp(scale[:-size] - scale[size:] - rate * size)
-    return np.append(left, np.zeros(len(scale) - len(left)))
+    """Return the factor by which a weight at i decays up to i + size; 0 beyond the last count."""
+    factors = np.exp(scale[:-size] - scale[size:] - rate * size)
+    return np.append(factors, np.zeros(len(scale) - len(factors)))
 
 
-def _moved(sums: list[FloatArray], shift: IntArray | int) -> FloatArray:
-    """Return sums of (distance + shift)^d from those of distance^0, …, distance^d."""
+def _shift_moments(sums: list[FloatArray], shift: IntArray | int) -> FloatArray:
+    """Return moments about a shifted point, from those of distance^0, …, distance^d."""
     step, total = np.asarray(shift, dtype=np.float64), sums[0]
     for d in range(1, len(sums)):
         total = total * step + comb(len(sums) - 1, d) * sums[d]
@@ -125,13 +131,13 @@ def _moved(sums: list[FloatArray], shift: IntArray | int) -> FloatArray:
 
 
 _TIE = 1e-12
-_SMALL = 1e-4  # above it, what 1 − P loses is within a tie
+_SMALL = 1e-4  # for larger tails the rounding of 1 − P is within a tie
 
 Reached: TypeAlias = Callable[[IntArray], NDArray[np.bool_]]
 
 
 def nearest_to_mean(post: Posteriors) -> IntArray:
-    """Return for each answer the integer nearest to the posterior mean, halves down."""
+    """Return for each answer the integer nearest to the posterior mean; halves round down."""
     left, right = post.left, post.right
     base = np.where(left.share > 0, left.anchor, right.anchor)
     before = (left.anchor - base) - left.moments[1][left.anchor]
@@ -142,7 +148,7 @@ def nearest_to_mean(post: Posteriors) -> IntArray:
 
 
 def mode(post: Posteriors) -> IntArray:
-    """Return for each answer the count of largest posterior probability."""
+    """Return for each answer the count with the largest posterior probability."""
     prior, scale = post.prior, post.scale
     left_best, left_at = _leading(prior, scale, post.rate, 1 + _TIE)
     mirrored = _leading(prior[::-1], scale[::-1], post.rate, 1 - _TIE)
@@ -158,16 +164,19 @@ def mode(post: Posteriors) -> IntArray:
 def _leading(
     prior: FloatArray, scale: FloatArray, rate: float, favour: float
 ) -> tuple[FloatArray, IntArray]:
-    """Return max_{i≤j} prior[i]·α^(j−i) and its i for every j; i before j wins by `favour`.
+    """Return max_{i≤j} prior[i]·α^(j−i) and its i for every j; i before j wins ties by `favour`.
 
-    Windows of 1, 2, 4, … counts, each from two of half its length.
+    Windows of 1, 2, 4, … counts are each combined from two of half the length.
     """
     value, at = prior.copy(), np.arange(len(prior))
     step = 1
-    while step < len(prior) and (fade := decay_over(scale, rate, step)[:-step]).any():
-        kept, own = fade * value[:-step], value[step:]
-        wins = (kept * favour >= own) if favour > 1 else (kept * favour > own) | (own == 0)
-        value[step:], at[step:] = np.where(wins, kept, own), np.where(wins, at[:-step], at[step:])
+    while step < len(prior) and (decay := decay_over(scale, rate, step)[:-step]).any():
+        earlier, own = decay * value[:-step], value[step:]
+        wins = (earlier * favour >= own) if favour > 1 else (earlier * favour > own) | (own == 0)
+        value[step:], at[step:] = (
+            np.where(wins, earlier, own),
+            np.where(wins, at[:-step], at[step:]),
+        )
         step *= 2
     return value, at
 
@@ -175,7 +184,7 @@ def _leading(
 def quantile(post: Posteriors, level: Fraction) -> IntArray:
     """Return for each answer the least possible count c with P(i ≤ c | r) ≥ level.
 
-    Up to a relative 1e-12 of the smaller one of the two tails.
+    Ties are within a relative 1e-12 of the smaller of the two tails.
     """
     lower, upper = float(level), float(1 - level)
     test = _by_sums if min(lower, upper) < _SMALL else _by_mass
@@ -184,7 +193,7 @@ def quantile(post: Posteriors, level: Fraction) -> IntArray:
 
 
 def _least(guess: IntArray, reached: Reached, last: int) -> IntArray:
-    """Return the least rank that is reached, by longer and longer steps from a guess, then halves.
+    """Return the least rank that reaches the level: doubling steps from a guess, then bisection.
 
     The last rank counts as reached.
     """
@@ -198,13 +207,16 @@ def _least(guess: IntArray, reached: Reached, last: int) -> IntArray:
         step *= 2
     while (low < high).any():
         middle = (low + high) // 2
-        hit = reached(middle)
-        low, high = np.where(hit, low, np.minimum(middle + 1, high)), np.where(hit, middle, high)
+        middle_reached = reached(middle)
+        low, high = (
+            np.where(middle_reached, low, np.minimum(middle + 1, high)),
+            np.where(middle_reached, middle, high),
+        )
     return np.asarray(low)
 
 
 def _by_mass(post: Posteriors, lower: float, upper: float) -> Reached:
-    """Tell which ranks reach the level by one-sided sums, exact for tails that are not small."""
+    """Return a test of ranks by one-sided sums, accurate for tails that are not small."""
 
     def reached(rank: IntArray) -> NDArray[np.bool_]:
         count = post.support[rank]
@@ -218,7 +230,7 @@ def _by_mass(post: Posteriors, lower: float, upper: float) -> Reached:
 
 
 def _by_sums(post: Posteriors, lower: float, upper: float) -> Reached:
-    """Tell the same where a tail is small, from sums of positive terms (`tail_moments`)."""
+    """Return the same test for small tails, from sums of positive terms (`tail_moments`)."""
 
     def reached(rank: IntArray) -> NDArray[np.bool_]:
         count = post.support[rank]
@@ -232,7 +244,7 @@ def _by_sums(post: Posteriors, lower: float, upper: float) -> Reached:
 
 
 def _guess(post: Posteriors, lower: float, upper: float) -> IntArray:
-    """Return ranks by a search in sorted logarithms, right up to rounding."""
+    """Return approximate ranks, right up to rounding, by a search in sorted logarithms."""
     support, left, right = post.support, post.left, post.right
     with np.errstate(divide="ignore", invalid="ignore"):
         below, above = np.log(lower) - np.log(left.share), np.log(upper) - np.log(right.share)
@@ -242,5 +254,5 @@ def _guess(post: Posteriors, lower: float, upper: float) -> IntArray:
     falling = np.minimum.accumulate(right.log_mass[support] - post.rate * support)
     wanted = above + right.log_mass[right.anchor] - post.rate * right.anchor
     second = np.searchsorted(-falling, -np.where(np.isnan(wanted), np.inf, wanted), side="left")
-    found = np.where(left.share >= lower, first, second - 1)
-    return np.asarray(np.clip(found, 0, len(support) - 1))
+    rank = np.where(left.share >= lower, first, second - 1)
+    return np.asarray(np.clip(rank, 0, len(support) - 1))

@@ -1,15 +1,15 @@
-"""A consumer's optimal remap of the geometric mechanism: Bayes' rule, then the least loss.
+"""A consumer's optimal remap of the geometric mechanism: Bayes' rule, then the least expected loss.
 
-Answer r of the range-restricted mechanism becomes the answer that minimises the expected loss
-under the posterior given r. It is deterministic; ties go to the smallest answer. For monotone
-losses no other α-private mechanism serves this consumer better.
+Answer r of the clipped mechanism becomes the answer that minimises the expected loss under the
+posterior given r. The remap is deterministic; ties go to the smallest answer. For monotone losses
+no other α-private mechanism is better for this consumer.
 
-Losses without recursions take whole posteriors, up to 10,000 counts: nothing is cut off and nothing
-approximated. Answers come in blocks. For those of one block the counts before it have weights in
-fixed proportions, and so have the counts after it: each side enters as one mean loss per candidate,
-which follows from that of the block beside it. So all costs are products of small matrices, whose
-terms are all positive. Candidates come in panels, which bounds memory. Cost: about 26·n²
-multiplications at any α.
+Losses without recursions use full posteriors, up to 10,000 counts, without truncation or
+approximation. Answers are processed in blocks: for all answers of a block, the counts before it
+have weights in fixed proportions, as have the counts after it, so each side enters as one mean loss
+per candidate, which follows from that of the neighbouring block. All costs are then products of
+small matrices with positive terms. Candidates come in panels, which bounds memory. Cost: about
+26·n² multiplications at any α.
 
 Theorem: docs/theory/geometric-mechanism.md (Whole posteriors)
 """
@@ -61,7 +61,7 @@ _TIE = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class BestAnswers:
-    """For each answer the least best candidate, its cost and the cost at face value."""
+    """For each answer the smallest optimal candidate, its cost, and the cost at face value."""
 
     answers: IntArray
     cost: FloatArray
@@ -71,32 +71,32 @@ class BestAnswers:
 def best_answers(
     post: Posteriors, columns: Columns, block: int = 24, panel: int = 2_000_000
 ) -> BestAnswers:
-    """Return the least best candidates; columns(a, b) are the losses of all counts to a..b−1.
+    """Return the smallest optimal candidates; columns(a, b) are the losses of all counts to a..b−1.
 
-    Candidates within a relative 1e-12 of the best count as tied. Laws are cut into blocks of so
-    many counts, and so many losses are held at once.
+    Candidates within a relative 1e-12 of the optimum tie. Posteriors are cut into blocks of `block`
+    counts, and at most `panel` losses are held at once.
     """
     size, every = post.n + 1, post.answers
-    laws = _laws(post, block)
-    least = np.full(size, np.inf)
-    found = BestAnswers(np.zeros(size, np.int64), np.full(size, np.inf), np.empty(size))
+    laws = _block_posteriors(post, block)
+    least_cost = np.full(size, np.inf)
+    best = BestAnswers(np.zeros(size, np.int64), np.full(size, np.inf), np.empty(size))
     width = max(1, panel // size)
     for first in range(0, size, width):
         end = min(first + width, size)
         costs = _costs(laws, columns(first, end))[:size]
-        np.minimum(least, costs.min(axis=1), out=least)
-        bound = least * (1 + _TIE)
+        np.minimum(least_cost, costs.min(axis=1), out=least_cost)
+        bound = least_cost * (1 + _TIE)
         at = np.argmax(costs <= bound[:, None], axis=1)
-        better = found.cost > bound
-        np.copyto(found.answers, first + at, where=better)
-        np.copyto(found.cost, costs[every, at], where=better)
-        found.face_cost[first:end] = costs[every[first:end], every[: end - first]]
-    return found
+        better = best.cost > bound
+        np.copyto(best.answers, first + at, where=better)
+        np.copyto(best.cost, costs[every, at], where=better)
+        best.face_cost[first:end] = costs[every[first:end], every[: end - first]]
+    return best
 
 
 @dataclass(frozen=True, eq=False)
-class _Laws:
-    """Probabilities by block: of all counts before it, of its own counts, of all after it.
+class _BlockPosteriors:
+    """Posteriors by block: mass of all counts before it, of its own counts, of all after it.
 
     Attributes:
         rows: given each answer of the block.
@@ -109,8 +109,8 @@ class _Laws:
     since: FloatArray
 
 
-def _laws(post: Posteriors, size: int) -> _Laws:
-    """Cut the posteriors into blocks; logarithms keep what is below the least float."""
+def _block_posteriors(post: Posteriors, size: int) -> _BlockPosteriors:
+    """Cut the posteriors into blocks; logarithms keep values below the smallest float."""
     firsts = np.arange(0, post.n + 1, size)
     within = np.arange(size)
     missing = len(firsts) * size - (post.n + 1)
@@ -123,19 +123,21 @@ def _laws(post: Posteriors, size: int) -> _Laws:
     logs[:, :, 0] = before[:, None] - post.rate * (within + 1)
     logs[:, :, 1:-1] = prior - post.rate * np.abs(within[:, None] - within)
     logs[:, :, -1] = after[:, None] - post.rate * within[::-1]
-    return _Laws(_normalized(logs), _normalized(logs[:, -1, :-1]), _normalized(logs[:, 0, 1:]))
+    return _BlockPosteriors(
+        _normalized(logs), _normalized(logs[:, -1, :-1]), _normalized(logs[:, 0, 1:])
+    )
 
 
 def _normalized(logs: FloatArray) -> FloatArray:
-    """Turn logarithms of weights into probabilities along the last axis; none into zeros."""
+    """Return probabilities along the last axis from log weights; zeros if there are none."""
     top = logs.max(axis=-1, keepdims=True)
     weights = np.exp(logs - np.where(np.isfinite(top), top, 0.0))
     total = weights.sum(axis=-1, keepdims=True)
     return np.asarray(weights / np.where(total > 0, total, 1.0))
 
 
-def _costs(laws: _Laws, losses: FloatArray) -> FloatArray:
-    """Return the mean loss of every candidate to every answer, from that to every count."""
+def _costs(laws: _BlockPosteriors, losses: FloatArray) -> FloatArray:
+    """Return the expected loss of every candidate, for every answer."""
     blocks, size, _ = laws.rows.shape
     means = np.zeros((blocks, size + 2, losses.shape[1]))
     for b, own in enumerate(means[:, 1:-1]):
@@ -153,20 +155,27 @@ _LARGEST_DRAWN = 400
 _LARGEST_WRITTEN = 8
 _NOTHING = 1e-250
 UNKNOWN = -1
-"""What stands in a remap's table where the reading is not known."""
-_CONTRADICTION = 1e-6  # a reader of 10,000 honest cells is warned once in a hundred tables
+"""Entry of a remap's table where the reading is unknown."""
+_CONTRADICTION = 1e-6  # 10,000 cells that fit the prior give one warning in a hundred tables
 _IMPOSSIBLE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
 class Remap(ChartedResult):
-    """How one consumer reads the answers of one geometric mechanism.
+    """A consumer's reading of the answers of one geometric mechanism.
 
     Attributes:
-        table: the remapped answer of each answer 0..n; -1 where it is not known.
-        expected_loss: what the consumer loses after the remap, over its prior and the noise.
-        face_value_loss: what it would lose by taking answers in 0..n as they are.
-        universality: whether no α-private mechanism at all does better.
+        table: the remapped answer of each answer 0..n; -1 where it is unknown.
+        expected_loss: the consumer's expected loss after the remap, over its prior and the noise.
+        face_value_loss: its expected loss if answers in 0..n are taken as they are.
+        universality: whether the remap is optimal among all α-private mechanisms.
+        alpha: the level of the mechanism.
+        loss_name: the name of the loss.
+        posteriors: of every answer.
+
+    >>> read = GeometricMechanism(3, alpha=0.5).remap(Consumer([0.5, 0, 0, 0.5]))
+    >>> read(1), read.mapping
+    (0, (0, 0, 3, 3))
     """
 
     schema = ("remap", 1)
@@ -186,13 +195,13 @@ class Remap(ChartedResult):
 
     @cached_property
     def mapping(self) -> tuple[int | None, ...]:
-        """The remapped answer of each answer 0..n; None where it is not known."""
+        """The remapped answer of each answer 0..n; None where it is unknown."""
         return tuple(None if reading == UNKNOWN else reading for reading in self.table.tolist())
 
     def __call__(self, released: ArrayLike) -> Any:
         """Remap one released count or a column of them; values outside 0..n are clipped first.
 
-        Warns where a released count contradicts the prior; see `surprise`.
+        Warns if a released count contradicts the prior; see `surprise`.
         """
         at = self._clipped(released)
         remapped = self.table[at]
@@ -203,30 +212,31 @@ class Remap(ChartedResult):
         surprise = self.surprise(released)
         if (surprise < _CONTRADICTION).any():
             worst = np.argmin(surprise)
-            which = np.asarray(released).flat[worst]
+            worst_count = np.asarray(released).flat[worst]
             reading = self.table[self._clipped(released).flat[worst]]
-            others = int((surprise < _CONTRADICTION).sum()) - 1
+            more = int((surprise < _CONTRADICTION).sum()) - 1
             warnings.warn(
-                f"Released count {which} contradicts the prior: under this prior and noise, an "
-                f"answer so far out has probability below 1e-6{_and_others(others)}. Its reading, "
-                f"{reading}, rests on a prior that all but rules the release out. Check the prior.",
+                f"Released count {worst_count} contradicts the prior: under this prior and noise, "
+                f"an answer this extreme has probability below 1e-6{_and_others(more)}. Its "
+                f"reading, {reading}, depends on a prior that practically excludes it. Check the "
+                "prior.",
                 QuiltworkWarning,
                 stacklevel=3,
             )
 
     def surprise(self, released: ArrayLike) -> FloatArray:
-        """Return how improbable answers at least so far out are, under the prior and the noise.
+        """Return a two-sided p-value of released counts under the prior and the noise.
 
-        Twice the smaller tail of the law of the answers, at most 1: small values contradict the
-        prior.
+        It is twice the smaller tail of the distribution of answers, at most 1; small values
+        contradict the prior.
 
         >>> steps = Consumer("uniform")
         >>> float(optimal_remap(GeometricMechanism(1, alpha=0.5), steps).surprise(0))
         1.0
         """
-        at = self._clipped(released)
+        clipped = self._clipped(released)
         lower, upper = self._tails
-        return np.asarray(np.minimum(1.0, 2 * np.minimum(lower[at], upper[at])))
+        return np.asarray(np.minimum(1.0, 2 * np.minimum(lower[clipped], upper[clipped])))
 
     @cached_property
     def _tails(self) -> tuple[FloatArray, FloatArray]:
@@ -235,51 +245,51 @@ class Remap(ChartedResult):
         return np.cumsum(chances), np.cumsum(chances[::-1])[::-1]
 
     def interval(self, released: ArrayLike, confidence: Number = 0.95) -> Interval:
-        """Return (low, high) with at least this posterior probability, for one answer or a column.
+        """Return a credible interval (low, high), for one answer or a column.
 
-        Both tails have at most half of what is left out. The consumer's prior counts here; an
-        interval that holds whatever the count is comes from `GeometricMechanism.interval`. Warns
-        as a reading does.
+        Each tail has at most half of the excluded posterior probability. It depends on the
+        consumer's prior; `GeometricMechanism.interval` holds whatever the count. Warns as a reading
+        does.
         """
         tail = (1 - proper_fraction(confidence, "confidence")) / 2
-        at = self._clipped(released)
+        clipped = self._clipped(released)
         self._warn_of_contradictions(released)
-        low = quantile(self.posteriors, tail)[at]
-        high = quantile(self.posteriors, 1 - tail)[at]
-        return Interval(int(low), int(high)) if at.ndim == 0 else Interval(low, high)
+        low = quantile(self.posteriors, tail)[clipped]
+        high = quantile(self.posteriors, 1 - tail)[clipped]
+        return Interval(int(low), int(high)) if clipped.ndim == 0 else Interval(low, high)
 
     def _clipped(self, released: ArrayLike) -> IntArray:
-        """Read released counts of any size and move them into 0..n."""
+        """Validate released counts of any size and clip them to 0..n."""
         try:
             values = np.asarray(released)
-        except ValueError:  # rows of different lengths
+        except ValueError:  # nested lists of different lengths
             values = np.zeros(0)
         beyond_64_bits = values.dtype == object and all(type(v) is int for v in values.flat)
         if not (beyond_64_bits or np.issubdtype(values.dtype, np.integer)):
             raise InvalidInputError(
-                f"Released counts are integers, not {values.dtype}; give them as released."
+                f"Released counts must be integers, not {values.dtype}; give them as released."
             )
-        at = np.asarray(np.clip(values, 0, self.n), dtype=np.int64)
-        outside = np.asarray(values - at)
-        if (impossible := np.asarray(np.abs(outside) > self._farthest)).any():
-            released_count, distance = values[impossible].flat[0], outside[impossible].flat[0]
+        clipped = np.asarray(np.clip(values, 0, self.n), dtype=np.int64)
+        outside = np.asarray(values - clipped)
+        if (too_far := np.asarray(np.abs(outside) > self._farthest)).any():
+            released_count, distance = values[too_far].flat[0], outside[too_far].flat[0]
             side = f"above n = {self.n}" if distance > 0 else "below 0"
             raise InvalidInputError(
-                f"Released count {released_count} is {abs(distance)} {side}. Noise of this level "
-                "goes so far with a probability below 1e-9: give the number of people as n, and "
-                "the level at which the count was released."
+                f"Released count {released_count} is {abs(distance)} {side}; noise of this level "
+                "reaches that far with probability below 1e-9. Check n, the number of people, and "
+                "the level of the release."
             )
-        if (doubtful := self.posteriors.doubtful[at]).any():
+        if (doubtful := self.posteriors.doubtful[clipped]).any():
             raise UnsupportedError(
-                f"Released count {at[doubtful][0]} lies where the prior is below the least float "
-                "and tells no logarithms, so its reading is not known; take a distribution with "
+                f"The reading of released count {clipped[doubtful][0]} is unknown: the prior is "
+                "below the smallest float there and has no logarithms. Give a distribution with "
                 "logpmf, or an array, whose zeros are impossible counts."
             )
-        return at
+        return clipped
 
     @cached_property
     def _farthest(self) -> float:
-        """The distance beyond 0..n that noise exceeds with a probability of at most 1e-9."""
+        """The distance beyond 0..n that noise exceeds with probability 1e-9 at most."""
         decay = float(self.alpha)
         if decay == 0:
             return 0
@@ -289,16 +299,19 @@ class Remap(ChartedResult):
         return max(0, math.floor(math.log(_IMPOSSIBLE * (1 + decay)) / -decay_rate(self.alpha)))
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a row per answer; a reading of None is not known."""
-        return [{"released": at, "reading": to} for at, to in enumerate(self.mapping)]
+        """Return a row per answer; a reading of None is unknown."""
+        return [
+            {"released": released, "reading": reading}
+            for released, reading in enumerate(self.mapping)
+        ]
 
     def explain(self) -> str:
-        """Say what reading this way loses, and whether anything private does better."""
-        better = "does better" if self.universality.proven else "is known to do better"
+        """Return the expected losses, and whether another private mechanism may be better."""
+        better = "is better" if self.universality.proven else "is known to be better"
         return (
-            f"Read this way, answers 0..{self.n} lose {self.expected_loss:.6g} on average "
-            f"({self.loss_name}), at face value {self.face_value_loss:.6g}. No mechanism of this "
-            f"level {better}."
+            f"The expected {self.loss_name} loss over answers 0..{self.n} is "
+            f"{self.expected_loss:.6g} after the remap and {self.face_value_loss:.6g} at face "
+            f"value. No mechanism of this level {better}."
         )
 
     def charts(self) -> tuple[MatrixChart, MatrixChart]:
@@ -309,12 +322,12 @@ class Remap(ChartedResult):
         """
         if self.n > _LARGEST_DRAWN:
             raise UnsupportedError(
-                f"A heat map is readable up to n = {_LARGEST_DRAWN}, not {self.n}."
+                f"Heat maps are drawn up to n = {_LARGEST_DRAWN}; this is n = {self.n}."
             )
         before = GeometricMechanism(self.n, alpha=self.alpha).matrix()
         after = np.zeros_like(before)
-        read = self.table != UNKNOWN
-        np.add.at(after.T, self.table[read], before.T[read])
+        is_known = self.table != UNKNOWN
+        np.add.at(after.T, self.table[is_known], before.T[is_known])
         return (
             _heat_map(f"geometric mechanism, α = {float(self.alpha):.3g}", before),
             _heat_map(f"remapped for {self.loss_name} loss", after),
@@ -344,12 +357,12 @@ def _and_others(count: int) -> str:
 
 
 def _heat_map(title: str, matrix: FloatArray) -> MatrixChart:
-    """Return one matrix; shades follow the square root, or a faint diagonal would not be seen."""
+    """Return one matrix as a heat map; shaded by the square root, so that faint diagonals show."""
     names = tuple(map(str, range(len(matrix))))
     written = matrix.tolist() if len(matrix) <= _LARGEST_WRITTEN else []
     return MatrixChart(
         title,
-        "The darker, the likelier the answer (shades by the square root of the probability).",
+        "Darker cells are more probable answers (shaded by the square root of the probability).",
         "count",
         "answer",
         names,
@@ -374,9 +387,9 @@ def optimal_remap(mechanism: GeometricMechanism, consumer: Consumer) -> Remap:
     loss, n = instance(consumer, Consumer, "consumer").loss, mechanism.n
     if n > LARGEST_ANY_LOSS and _degree(loss) is None:
         raise UnsupportedError(
-            f"The {loss.name} loss takes every pair of count and answer, up to n = "
+            f"The {loss.name} loss is evaluated on every pair of count and answer, up to n = "
             f"{LARGEST_ANY_LOSS}; this is n = {n}. Count in larger units, or use an absolute, "
-            "asymmetric, squared or binary loss, which take any n."
+            "asymmetric, squared or binary loss, which allow any n."
         )
     condition = consumer.universality(n)
     post, chosen = choose(loss, prior_log_probabilities(consumer.prior, n), mechanism.alpha)
@@ -396,12 +409,12 @@ def optimal_remap(mechanism: GeometricMechanism, consumer: Consumer) -> Remap:
 
 
 def _cleared(loss: float) -> float:
-    """Drop what is left of noise at α = 0, which is kept as 2^-1000."""
+    """Drop the residue of noise at α = 0, which is represented by 2^-1000."""
     return loss if loss > _NOTHING else 0.0
 
 
 def choose(loss: Loss, logs: FloatArray, alpha: Fraction) -> tuple[Posteriors, BestAnswers]:
-    """Find the best answer to every answer's posterior, from the logarithms of the prior."""
+    """Return all posteriors and the best answer to each, from the log prior."""
     degree = _degree(loss)
     post = posteriors(logs, alpha, degree or 0)
     if degree is None:
@@ -412,16 +425,18 @@ def choose(loss: Loss, logs: FloatArray, alpha: Fraction) -> tuple[Posteriors, B
     else:
         answers = nearest_to_mean(post) if degree else mode(post)
 
-    def cost(told: IntArray) -> FloatArray:
-        told = np.where(post.log_evidence > LEAST_LOG, told, post.answers)  # others add nothing
-        below, above = tail_moments(post, told, degree)
+    def cost(remapped: IntArray) -> FloatArray:
+        remapped = np.where(
+            post.log_evidence > LEAST_LOG, remapped, post.answers
+        )  # the others do not change it
+        below, above = tail_moments(post, remapped, degree)
         return over * below + under * above
 
     return post, BestAnswers(answers, cost(answers), cost(post.answers))
 
 
 def _degree(loss: Loss) -> int | None:
-    """Return the moments that a loss with recursions takes; None for losses of all pairs."""
+    """Return the moments needed by a loss with recursions; None for losses of all pairs."""
     if isinstance(loss, Pinball):
         return 1
     if isinstance(loss, Binary):
@@ -430,7 +445,7 @@ def _degree(loss: Loss) -> int | None:
 
 
 def _columns(loss: Loss, n: int) -> Columns:
-    """Return what tells the losses of all counts to a range of candidates."""
+    """Return the function from a range of candidates to the losses of all counts."""
     counts = np.arange(n + 1)
     if isinstance(loss, Power):
         loss.refuse_beyond_floats(n)
