@@ -352,7 +352,7 @@ def release_table(
             ),
         }
 
-    payer = read_payer(ledger, dataset, key, analyst)
+    payer = as_payer(ledger, dataset, key, analyst)
     if people_believed is not None:
         if payer is not None:
             payer.check(record())  # before the counts influence any error

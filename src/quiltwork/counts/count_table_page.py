@@ -33,7 +33,7 @@ def usefulness_of(counts: CountTable) -> Usefulness:
         TwoSidedGeometric.from_alpha(alpha).expected_absolute for alpha in set(counts.alphas)
     )
     largest = max(counts.values)
-    usefulness = judged(error, largest, f"the largest count, {largest:,}")
+    usefulness = judge(error, largest, f"the largest count, {largest:,}")
     near_zero = sum(ends.low == 0 for ends in counts.intervals(simultaneous=True).values())
     return usefulness.without(near_zero, len(counts.cells), "count")
 
