@@ -35,7 +35,7 @@ def usefulness_of(counts: CountTable) -> Usefulness:
     largest = max(counts.values)
     usefulness = judge(error, largest, f"the largest count, {largest:,}")
     near_zero = sum(ends.low == 0 for ends in counts.intervals(simultaneous=True).values())
-    return usefulness.without(near_zero, len(counts.cells), "count")
+    return usefulness.with_lost_cells(near_zero, len(counts.cells), "count")
 
 
 def table_chart(counts: CountTable, confidence: Number = 0.95) -> IntervalChart:
