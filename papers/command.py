@@ -78,11 +78,11 @@ def _with_earlier(
     outcomes: dict[str, Reproduction], experiments: list[Experiment], size: Size, folder: Path
 ) -> list[Reproduction]:
     """Add results of earlier runs, so that the page shows all finished experiments."""
-    stored = [
+    results = [
         outcomes.get(experiment.name) or finished(experiment, size, folder)
         for experiment in experiments
     ]
-    return [experiment for experiment in stored if experiment is not None]
+    return [result for result in results if result is not None]
 
 
 def _show_list(chosen: list[Experiment]) -> None:

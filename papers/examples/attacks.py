@@ -28,6 +28,7 @@ from quiltwork.holdout.one_bit import OneBit, final_score_width
 
 Votes = NDArray[np.bool_]
 STAYS, COPIES, ACCURACY, INFORMED = 0.8, 4, 0.55, 10
+"""P(stay) in time, copies of a row, accuracy of an informative feature, number of those."""
 WORLDS = ("independent", "duplicated", "in time")
 BOARDS = ("plain", "Ladder", "one bit", "counting", "counting, noise")
 CONFIDENCE = 0.95
@@ -65,6 +66,7 @@ def make_world(name: str, rows: int, features: int, seed: int) -> World:
 def _draw_rows(
     name: str, rows: int, features: int, rng: np.random.Generator
 ) -> tuple[Votes, NDArray[np.bool_]]:
+    """Draw labels, and features of which the first `INFORMED` agree with them a little."""
     count = -(-rows // COPIES) if name == "duplicated" else rows
     if name == "in time":
         steps = rng.random((count, features + 1)) >= STAYS
@@ -201,10 +203,11 @@ Ask = Callable[[Votes], BoardAnswer]
 Attack = Callable[[World, Ask, int, np.random.Generator], None]
 
 
-def _vote(kept: Sequence[Votes], rng: np.random.Generator, rows: int) -> Votes:
-    if not kept:
+def _vote(votes: Sequence[Votes], rng: np.random.Generator, rows: int) -> Votes:
+    """Return the majority of votes, with ties broken at random; random votes if there are none."""
+    if not votes:
         return rng.random(rows) < 0.5
-    return np.asarray(np.mean(kept, axis=0) + rng.normal(0, 1e-9, rows) > 0.5)
+    return np.asarray(np.mean(votes, axis=0) + rng.normal(0, 1e-9, rows) > 0.5)
 
 
 def boosting(world: World, ask: Ask, submissions: int, rng: np.random.Generator) -> None:
@@ -239,10 +242,10 @@ def restarts(world: World, ask: Ask, submissions: int, rng: np.random.Generator)
     for _ in range(submissions):
         if failures >= 10:
             committee, failures = rng.integers(0, size, 25), 0
-        tried = committee.copy()
-        tried[rng.integers(0, 25, 3)] = rng.integers(0, size, 3)
-        if ask(world.features[:, tried].mean(axis=1) > 0.5).better:
-            committee, failures = tried, 0
+        candidate = committee.copy()
+        candidate[rng.integers(0, 25, 3)] = rng.integers(0, size, 3)
+        if ask(world.features[:, candidate].mean(axis=1) > 0.5).better:
+            committee, failures = candidate, 0
         else:
             failures += 1
 
@@ -251,11 +254,11 @@ def flips(world: World, ask: Ask, submissions: int, rng: np.random.Generator) ->
     """Learn labels by row id: flip a block of predictions, keep it if the score rises."""
     votes, best = rng.random(len(world.labels)) < 0.5, 0.0
     for _ in range(submissions):
-        tried = votes.copy()
-        tried[rng.choice(world.rows, world.rows // 50, replace=False)] ^= True
-        answer = ask(tried)
+        candidate = votes.copy()
+        candidate[rng.choice(world.rows, world.rows // 50, replace=False)] ^= True
+        answer = ask(candidate)
         if answer.better or (answer.score is not None and answer.score > best):
-            votes, best = tried, best if answer.score is None else answer.score
+            votes, best = candidate, best if answer.score is None else answer.score
 
 
 def bandit(world: World, ask: Ask, submissions: int, rng: np.random.Generator) -> None:
@@ -266,12 +269,12 @@ def bandit(world: World, ask: Ask, submissions: int, rng: np.random.Generator) -
     for turn in range(submissions):
         arm = int(np.argmax(wins / pulls + np.sqrt(2 * np.log(turn + 2) / pulls)))
         column = world.features[:, rng.choice(arms[arm])]
-        tried = [*committee, column if rng.random() < 0.5 else ~column]
-        answer = ask(_vote(tried, rng, len(world.labels)))
+        candidate = [*committee, column if rng.random() < 0.5 else ~column]
+        answer = ask(_vote(candidate, rng, len(world.labels)))
         pulls[arm] += 1
         if answer.better:
             wins[arm] += 1
-            committee = tried
+            committee = candidate
 
 
 def honest(world: World, ask: Ask, submissions: int, rng: np.random.Generator) -> None:
@@ -321,22 +324,22 @@ class Climb:
 def climb(world: World, attack: str, board: str, submissions: int, seed: int) -> Climb:
     """Run one attack on one board."""
     target = make_board(board, world, submissions)
-    truths, held = [0.0], [0.0]
+    true_scores, holdout_scores = [0.0], [0.0]
 
     def ask(votes: Votes) -> BoardAnswer:
         answer = target.ask(votes)
-        truths.append(world.truth(votes))
-        held.append(float((votes == world.labels)[: world.rows].mean()))
+        true_scores.append(world.truth(votes))
+        holdout_scores.append(float((votes == world.labels)[: world.rows].mean()))
         return answer
 
     with suppress(BudgetExceeded):
         ATTACKS[attack](world, ask, submissions, np.random.default_rng(seed))
     outcome: Any = (
         target.claim(),
-        max(truths),
-        max(held),
+        max(true_scores),
+        max(holdout_scores),
         target.promise,
         target.step,
-        len(truths) - 1,
+        len(true_scores) - 1,
     )
     return Climb(world.name, attack, board, *outcome)

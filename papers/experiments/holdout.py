@@ -99,21 +99,15 @@ def attacks(progress: Progress, rows: int, submissions: int) -> Findings:
             for board in BOARDS:
                 climbs.append(climb(world, attack, board, submissions, seed=3))
                 progress(len(climbs), total)
-    guarded = [climbed for climbed in climbs if climbed.board != "plain"]
-    above = [climbed for climbed in guarded if climbed.claim > climbed.truth + climbed.promise]
-    hurt = [
-        climbed
-        for climbed in guarded
-        if climbed.attack == "honest" and _hurt(climbed) > climbed.step
-    ]
+    guarded = [run for run in climbs if run.board != "plain"]
+    above = [run for run in guarded if run.claim > run.truth + run.promise]
+    hurt = [run for run in guarded if run.attack == "honest" and _hurt(run) > run.step]
     worst = {
-        board: max(
-            100 * (climbed.claim - climbed.truth) for climbed in climbs if climbed.board == board
-        )
+        board: max(100 * (run.claim - run.truth) for run in climbs if run.board == board)
         for board in BOARDS
     }
     promised = {
-        board: max(100 * min(climbed.promise, 1.0) for climbed in climbs if climbed.board == board)
+        board: max(100 * min(run.promise, 1.0) for run in climbs if run.board == board)
         for board in BOARDS
     }
     return Findings(
@@ -136,7 +130,7 @@ def attacks(progress: Progress, rows: int, submissions: int) -> Findings:
             Sheet(
                 "climbs",
                 tuple(field.name for field in fields(climbs[0])),
-                tuple(tuple(vars(climbed).values()) for climbed in climbs),
+                tuple(tuple(vars(run).values()) for run in climbs),
             ),
         ),
     )
