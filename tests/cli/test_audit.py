@@ -63,7 +63,7 @@ def test_a_belief_that_was_one_of_several_is_not_told_that_nothing_was_promised(
     ran = cli("audit", "several.json", "--belief", "belief.json")
     assert ran.code == 0, ran.err
     assert repr(CHAIN) in ran.out
-    assert "its promise speaks about these alone" in ran.out
+    assert "its promise is about these only" in ran.out
 
 
 def test_a_ledger_is_audited_jointly(cli, folder):
@@ -87,10 +87,10 @@ def test_a_ledger_is_audited_jointly(cli, folder):
     ("arguments", "message"),
     [
         ([], "--belief, --length"),
-        (["release.json"], "give --belief"),
+        (["release.json"], "give them with --belief"),
         (["missing.json", "--belief", "belief.json"], "Cannot read 'missing.json'"),
-        (["release.json", "--belief", "belief.json", "--scale", "2"], "without a source"),
-        (["sqlite:///two.db"], "choose one with --dataset"),
+        (["release.json", "--belief", "belief.json", "--scale", "2"], "without SOURCE"),
+        (["sqlite:///two.db"], "select one with --dataset"),
     ],
 )
 def test_what_is_missing_is_named(cli, folder, arguments, message):
@@ -235,5 +235,5 @@ def test_a_calibration_carries_its_proof(cli, folder):
     (folder / "proof.json").write_text(text)
     ran = cli("audit", "--certificate", "proof.json", "--belief", "other.json")
     assert ran.code == 2
-    assert "says nothing about belief 1" in ran.err
+    assert "is valid, but not about belief 1" in ran.err
     assert cli("audit", "release.json", "--certificate", "proof.json").code == 2

@@ -126,7 +126,7 @@ def test_an_explanation_names_what_is_kept_apart():
         ([("bath",)], "two states"),
         (["bath"], "two states"),
         ([("bath", "bath")], "twice"),
-        ([("bath", "cellar")], "no state of the belief; there are kitchen, bath, away"),
+        ([("bath", "cellar")], "not a state of the belief; its states are kitchen, bath, away"),
         (5, "pairs"),
     ],
 )

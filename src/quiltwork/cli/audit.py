@@ -1,4 +1,4 @@
-"""`quiltwork audit`: what a release, a ledger or a noise really tells under a belief."""
+"""`quiltwork audit`: the exact leakage of a release, a ledger or a noise scale under a belief."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Audited:
-    """What is audited: releases, what they promised, and what to tell besides."""
+    """The input of an audit: releases, their promised epsilon, a bound, and notes to print."""
 
     beliefs: tuple[Belief, ...]
     length: int
@@ -55,17 +55,17 @@ def audit(
     scale: Fraction | None = option(
         "With --query: the scale of the noise that was added to the answer, in its units."
     ),
-    secrets: str | None = option("Audit only these time points; default: all.", "START:STOP"),
+    secrets: str | None = option("Audit only these time points.  [default: all]", "START:STOP"),
     certificate: str | None = option(
         "Check the proof that a calibration's noise suffices, in exact fractions.", "FILE"
     ),
 ) -> None:
-    """Tell what a release or ledger really leaks.
+    """Compute the exact leakage of a release or a ledger.
 
     SOURCE is a release's JSON file or a ledger's URL. Without it, --query, --scale and --length
-    describe a noise, for example that of a library for plain differential privacy, and the answer
-    is what it leaks under the belief. Where the exact level is out of reach, the largest found and
-    a proven bound are told. Exit code 1: a promise is broken.
+    describe added noise, for example that of a library for plain differential privacy, whose
+    leakage under the belief is computed. Where the exact leakage is too expensive, the largest
+    level found and a proven bound are printed. Exit code 1: a promised epsilon is broken.
 
     With --certificate the proof that `quiltwork calibrate --certificate` wrote is checked instead.
     """
@@ -73,8 +73,8 @@ def audit(
 
     if certificate is not None:
         others = source, dataset, length, question, window, scale, secrets
-        if any(one is not None for one in others):
-            raise click.UsageError("--certificate goes with --belief alone")
+        if any(value is not None for value in others):
+            raise click.UsageError("--certificate can be combined with --belief only")
         _certificate(certificate, read_beliefs(beliefs) if beliefs else ())
         return
     protected = None if secrets is None else read_window(secrets)
@@ -82,35 +82,35 @@ def audit(
     if source is None:
         subject = _noise(members, length, question, window, scale)
     elif question is not None or scale is not None or length is not None:
-        raise click.UsageError("--query, --scale and --length go without a source")
+        raise click.UsageError("--query, --scale and --length are for an audit without SOURCE")
     elif "://" in source:
         subject = _ledger(source, dataset, members)
     else:
         subject = _release(source, members)
-    found = report(
+    audited = report(
         subject.beliefs,
         subject.length,
         subject.releases,
         subject.claimed,
         protected or subject.secrets,
     )
-    found = found.bounded(lambda belief: subject.bound(subject.beliefs[belief - 1]))
-    document = files.dump("audit", 1, found.body() | {"notes": list(subject.notes)})
-    emit(document, [*found.explain().splitlines(), *subject.notes])
-    if found.sound is False:
+    audited = audited.bounded(lambda belief: subject.bound(subject.beliefs[belief - 1]))
+    document = files.dump("audit", 1, audited.body() | {"notes": list(subject.notes)})
+    emit(document, [*audited.explain().splitlines(), *subject.notes])
+    if audited.sound is False:
         click.get_current_context().exit(1)
 
 
 def _certificate(path: str, members: tuple[Belief, ...]) -> None:
-    """Check a certificate, and that it is about these beliefs."""
+    """Check a certificate's proof, and that it is about these beliefs."""
     from quiltwork.audit.certificate_claims import check_certificate, is_about
 
     claims = check_certificate(files.read_bytes(path))
     for number, belief in enumerate(members, start=1):
         if not any(is_about(one, belief) for one in claims):
             raise InvalidInputError(
-                f"The certificate holds, but says nothing about belief {number}: none of its "
-                "chains has the same numbers."
+                f"The certificate is valid, but not about belief {number}: none of its chains has "
+                "the same numbers."
             )
     lines = []
     for one in claims:
@@ -123,7 +123,7 @@ def _certificate(path: str, members: tuple[Belief, ...]) -> None:
             f", under a chain of {len(one['transition'])} states."
         )
     if not members:
-        lines.append("Give --belief to see whether that chain is the one that you mean.")
+        lines.append("Give --belief to check that the chain is yours.")
     emit(files.dump("certificate-check", 1, {"holds": True, "claims": list(claims)}), lines)
 
 
@@ -136,14 +136,15 @@ def _noise(
 ) -> Audited:
     if members is None or length is None or question is None or scale is None:
         raise click.UsageError(
-            "give a release's JSON or a ledger's URL, or --belief, --length, --query and --scale"
+            "give SOURCE (a release's JSON or a ledger's URL), or --belief, --length, --query and "
+            "--scale"
         )
     query = read_query(question, members[0].states, window)
     return Audited(members, length, [(query, scale)], None, _sweep(length, query, scale))
 
 
 def _sweep(length: int, query: Query, scale: Fraction) -> Callable[[Belief], float]:
-    """What bounds the level of noise on one answer, given in its units."""
+    """Return the sweep's bound on the leakage of noise on one answer, as a function of a belief."""
 
     def bound(belief: Belief) -> float:
         from quiltwork.influence.calibration import leak_under
@@ -162,19 +163,21 @@ def _release(path: str, members: tuple[Belief, ...] | None) -> Audited:
     from quiltwork.series import Release
 
     if members is None:
-        raise click.UsageError("a release names its beliefs by a digest only: give --belief")
+        raise click.UsageError(
+            "a release stores only a digest of its beliefs: give them with --belief"
+        )
     released = Release.from_json(files.read_bytes(path))
     notes = []
     if digest(members) != released.belief_digest:
         notes.append(
             "Note: the release was calibrated under another list of beliefs than the one given, "
-            f"namely {' and '.join(released.beliefs)}; its promise speaks about these alone."
+            f"namely {' and '.join(released.beliefs)}; its promise is about these only."
         )
     if released.subjects > 1:
         notes.append(
-            f"Note: {released.subjects} independent subjects were pooled; this is the level of "
-            "the longest, audited alone. Pooling can only lower it; a shorter subject may have "
-            "another level."
+            f"Note: {released.subjects} independent subjects were pooled; this is the leakage of "
+            "the longest, audited alone. Pooling can only lower it; that of a shorter subject may "
+            "differ."
         )
     _check_cells(released.query, released.cells, members)
     pairs = [_pair(released.query, released.length, released.noise_scale)]
@@ -198,14 +201,14 @@ def _ledger(url: str, dataset: str | None, members: tuple[Belief, ...] | None) -
     described = [debit.request for debit in debits if "query" in debit.request]
     if not described:
         raise InvalidInputError(
-            f"No debit of dataset {name!r} says which query it was for, so there is no noise to "
-            "audit; releases made with qw.release do."
+            f"No debit of dataset {name!r} records its query, so there is no noise to audit; "
+            "releases made with qw.release record it."
         )
     notes = []
     if len(described) < len(debits):
         notes.append(
-            f"Note: {len(debits) - len(described)} of {len(debits)} debits give a level but no "
-            "query; what they leak is not in this audit, but in the promise."
+            f"Note: {len(debits) - len(described)} of {len(debits)} debits record a level but no "
+            "query; their leakage is part of the promise, not of this audit."
         )
     length = status.length or max(int(request["length"]) for request in described)
     audited = members or status.beliefs
@@ -228,13 +231,13 @@ def _ledger(url: str, dataset: str | None, members: tuple[Belief, ...] | None) -
 
 
 def _pair(query: Query, length: int, noise_scale: Fraction) -> tuple[Query, Fraction]:
-    """The query on its own window with the noise of one subject's answer, in its units."""
+    """Return the query on its window, and the noise scale of one subject in units of the answer."""
     unit = query.grid(query.points(length))[1]
     return query.on_runs(query.windows(length)), noise_scale * unit
 
 
 def _check_cells(query: Query, cells: tuple[Any, ...], members: tuple[Belief, ...]) -> None:
-    """Refuse beliefs about other states than those that were released."""
+    """Raise InvalidInputError for beliefs about other states than those released."""
     from quiltwork.beliefs.states import show_labels
 
     for belief in members:
@@ -249,8 +252,8 @@ def _check_cells(query: Query, cells: tuple[Any, ...], members: tuple[Belief, ..
 
 
 def _only_dataset(names: Iterable[str]) -> str:
-    known = list(names)
-    if len(known) == 1:
-        return known[0]
-    shown = ", ".join(known) or "none"
-    raise InvalidInputError(f"The ledger has the datasets {shown}; choose one with --dataset.")
+    datasets = list(names)
+    if len(datasets) == 1:
+        return datasets[0]
+    shown = ", ".join(datasets) or "none"
+    raise InvalidInputError(f"The ledger has the datasets {shown}; select one with --dataset.")

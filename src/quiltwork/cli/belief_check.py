@@ -1,4 +1,4 @@
-"""`quiltwork belief check`: a belief beside a public sample; `belief turn` turns one."""
+"""`quiltwork belief check` compares a belief with a public sample; `belief turn` rotates one."""
 
 from __future__ import annotations
 
@@ -35,17 +35,20 @@ def check(
         "Time points of the series to be released.  [default: a day where the step is known, else "
         "the longest sequence of the sample]"
     ),
-    epsilon: Fraction = option("The level of the histogram whose leak is told.", default="1"),
+    epsilon: Fraction = option(
+        "The epsilon of the histogram whose leakage is computed.", default="1"
+    ),
     html: str | None = option(
         "Write everything with pictures to this page.", "FILE", names="--report"
     ),
     plot: str | None = option("Draw the likelihood of each belief; --report has all.", "FILE"),
 ) -> None:
-    """Say how well a belief fits a public sample, and what that means for a release.
+    """Check how well a belief fits a public sample, and what that means for a release.
 
-    The sample is scored under the belief and under beliefs fitted on its other half. Then follow
-    stays, memory, time of day and steps outside of the belief; and what a histogram calibrated with
-    it would leak if the belief that fits best were true. Several files make a set.
+    The sample is scored under the belief and, by halves, under beliefs fitted on the other half.
+    Then durations of stays, memory, time of day and impossible steps are compared; and the leakage
+    of a histogram calibrated with the belief is computed, if the best fitted belief were true.
+    Several files are a set of beliefs.
     """
     check_targets(None, html, plot)
     from quiltwork.beliefs.goodness_of_fit import require_comparable
@@ -170,14 +173,14 @@ def _page(check: BeliefCheck) -> str:
 def turn(
     file: str = argument(),
     begins: tuple[str, ...] = option(
-        "When a series begins: 08:00, or 2026-03-01T08:00 where weekdays count; repeat for more.",
+        "When a series begins: 08:00, or 2026-03-01T08:00 where weekdays matter; can be repeated.",
         "TIME",
         required=True,
     ),
     output: str = option("Write the beliefs here; - prints them.", "FILE", names="-o --output"),
     timezone: str | None = option(
-        "Follow the clock of this zone through its changes; by default that of the data that the "
-        "belief was fitted on, where TIME has a day.",
+        "Follow the clock of this zone through its changes.  [default: that of the data of the "
+        "fit, where TIME has a date]",
         "ZONE",
     ),
 ) -> None:

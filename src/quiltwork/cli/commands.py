@@ -34,7 +34,10 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
             "quiltwork.cli.monitor:monitor",
             "Compute the true leakage of plain DP at every step about each time point.",
         ),
-        "audit": ("quiltwork.cli.audit:audit", "Tell what a release or ledger really leaks."),
+        "audit": (
+            "quiltwork.cli.audit:audit",
+            "Compute the exact leakage of a release or a ledger.",
+        ),
     },
     "Budgets": {
         "ledger": (

@@ -261,7 +261,7 @@ class _SideWriter:
         """A bound for each of `count` nodes from the end."""
         side = checker.Side.__new__(checker.Side)  # the checker's own steps, without its reading
         side.name, side.left = ("left" if self.left else "right"), self.left
-        side.chain, side.levels, side.endless, side.kept = self.chain, self.levels, False, None
+        side.chain, side.levels, side.infinite, side.kept = self.chain, self.levels, False, None
         side.bounds = [self._end(side)]
         steps = []
         for j in range(1, count + 1):
@@ -325,7 +325,7 @@ def _exact(
     if tree is None:
         return best
     try:
-        _, vector = checker.hang(tree, limits, states)
+        _, vector = checker.tree_vector(tree, limits, states)
         top, bottom = (sum((r[z] * vector[z] for z in states), checker.ZERO) for r in (p, q))
         value = top / bottom
     except (checker.RefusedError, ZeroDivisionError):
@@ -385,21 +385,23 @@ def _shown(
     """The trees of the programs between observed values, for each secret."""
     left, right = (checker.Side(name, document, chain, levels) for name in ("left", "right"))
     first, last = document["secrets"]
-    if left.endless and right.endless:
+    if left.infinite and right.infinite:
         secrets = [(first, max(levels.own(t, t) for t in levels.corners()))]
     else:
         secrets = [(t, levels.own(t, t)) for t in range(first, last + 1)]
     labels = max(chain.shows) + 1
     programs = []
     for t, own in secrets:
-        before, after = checker.prior(chain, t, left.at(t)), right.at(t)
-        limits = checker.both_sides(chain, t, checker.exp_up(own), before, after)
+        before, after = checker.conditional_bounds(chain, t, left.at(t)), right.at(t)
+        limits = checker.combined_limits(chain, t, checker.exp_up(own), before, after)
         floats = np.array([[math.inf if e is None else _log(e) for e in row] for row in limits])
         np.fill_diagonal(floats, 0.0)
         observed = sorted({chain.shows[x] for x in chain.occurs(t)})
         pairs = [(a, b) for a in observed for b in observed if a != b]
         states = chain.occurs(t)
-        laws = {a: np.array(checker.behind(chain, t, a, 1), dtype=np.float64) for a in observed}
+        laws = {
+            a: np.array(checker.law_given_shown(chain, t, a, 1), dtype=np.float64) for a in observed
+        }
         trees: list[list[Any]] = [[None] * labels for _ in range(labels)]
         if pairs:
             solved_trees = SpanningTrees.none(len(pairs), len(states))
