@@ -94,6 +94,7 @@ def anonymize(
             "-o - prints the table: use it with --backend local and without --json"
         )
     check_formulas(formulas, check_ending("-.csv" if printed else output))
+    # Before the long computation, so that a bad path costs nothing.
     check_targets(
         None if printed else output,
         report,

@@ -41,6 +41,7 @@ def candidate_choices(
     split: str | None = option("loss, range, fitness.", "LIST"),
 ) -> dict[str, list[Any]]:
     """Return the values of each option that was typed."""
+    # Options have the names of `anonymize`'s arguments, which `compare` passes on.
     return {name: _listed(name, text) for name, text in locals().items() if text is not None}
 
 
@@ -85,6 +86,7 @@ def compare(
             constraint = join_constraints({n: chosen.pop(n) for n in "klt" if n in chosen})
             try:
                 tables[name] = anonymize(table, constraint, **chosen)
+            # A combination that is impossible is part of the answer, not a failure of the command.
             except NotPrivateError as error:
                 refused[name] = str(error)
     if not tables:

@@ -55,6 +55,7 @@ def risk(
     read = [*source.files, *original, *declared["hierarchies"].values(), *filter(None, [against])]
     check_targets(None, target, None, read)
     of_sensitive = sensitive_declarations(source, declared)
+    # Declarations of quasi-identifiers are used only to match people between tables.
     if of_sensitive != declared and not (against or original):
         raise click.UsageError(
             "--hierarchy and --ordinal of quasi-identifiers go with --against or --original"

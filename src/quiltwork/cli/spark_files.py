@@ -42,6 +42,7 @@ def parquet_frame(file: str, columns: Sequence[str]) -> DataFrame:
         raise InvalidInputError(f"There is no file {file!r}.")
     from quiltwork.tables.spark.session import quote_name
 
+    # Spark's messages may contain cells.
     with _failures(InvalidInputError, f"Cannot read {file!r} as a table"):
         frame: DataFrame = session.read.parquet(str(Path(file).absolute()))
         for name in columns:

@@ -109,6 +109,7 @@ def _typed_texts(params: Mapping[str, Any]) -> Iterator[str]:
 
 def _setting(text: str, file: Any) -> tuple[str, str] | None:
     """Parse a setting of `--in`, if it is about the file."""
+    # The path as typed, or only the file's name.
     for name in (str(file), Path(str(file)).name):
         if text.startswith(f"{name}:"):
             key, sign, value = text[len(name) + 1 :].partition("=")
@@ -169,6 +170,7 @@ def recipe_from_options(
     ),
 ) -> dict[str, Any]:
     """Return the options of `anonymize` except the method; only those that were typed."""
+    # Untyped options are left out, so that `anonymize` applies its own defaults.
     return {name: chosen for name, chosen in locals().items() if chosen}
 
 
@@ -258,6 +260,7 @@ def read_table(source: TableFiles, backend: str = "local", **declarations: Any) 
         frame = open_frame(files[0], as_text, source.reading.of(files)[0])
         return Table(frame, provider=provider, **roles)
     parts = _by_provider(files, provider)
+    # Providers' files may differ in columns that no option uses.
     needed = _needed(roles, None)
     read = open_frames([*parts.values()], as_text, source.reading.of(files))
     frames = dict(zip(parts, read, strict=True))

@@ -40,7 +40,7 @@ from quiltwork.tables.publishing.published_records import (
     assemble,
     boxes_of_groups,
 )
-from quiltwork.tables.table import Table, read_table
+from quiltwork.tables.table import Table, as_table
 from quiltwork.tables.verification import Verdict, verify_counts
 from quiltwork.tables.verification.breach_search import refuse_whole
 from quiltwork.tables.verification.group_verification import groups_withstand
@@ -130,7 +130,7 @@ def anonymize(
             f"suppression is the share of rows that may be left out, at least 0 and below 1, not "
             f"{shortened(suppression)}."
         )
-    on_spark = read_table(table).kind == "spark" or backend == "spark"
+    on_spark = as_table(table).kind == "spark" or backend == "spark"
     if choice(boxes, get_args(Overlap), "boxes") == "disjoint":
         _check_disjoint(table, method, relaxed)
     if blind:
@@ -153,6 +153,8 @@ def anonymize(
     allowed = int(share * encoded.rows)
     recipe = replace(recipe, constraint=bound)
     if method != "separate":
+        # Blind cuts depend on numbers of records alone; the constraint is applied to finished
+        # groups.
         least = KAnonymity(bound.records_needed) if blind else bound
         one_group = count_groups(encoded, np.zeros(encoded.rows, dtype=np.int64), 1)
         if not groups_withstand(one_group, least, coalition)[0]:
@@ -189,6 +191,7 @@ def anonymize(
     ):
         no_splits = replace(rules, provider_splits=False)
         publication, verdict = attempt(replace(recipe, rules=no_splits))
+    # The verification is the guarantee: nothing that it does not prove is returned.
     if not verdict.private:
         raise verdict.as_error
     return LocalPublication.of(publication)
@@ -233,6 +236,7 @@ def _drop_failing_groups(publication: PublishedRecords, most: int) -> PublishedR
     """Leave out groups that fail for some assignment of their values, within `most` rows."""
     source, recipe, labels = publication.source, publication.recipe, publication.labels
     already_out = publication.suppressed
+    # Decided from what the group publishes, so that the selection reveals nothing else.
     passes = private_for_any_assignment(
         take_rows(source.encoded, publication.rows, ()),
         labels,
@@ -265,6 +269,7 @@ def _suppress_widest(encoded: CodedTable, labels: Counts, allowed: int) -> Count
     width = boxes_of_groups(encoded, labels[published], published).widths.sum(axis=1)
     sizes = np.bincount(labels[published])
     widest = np.argsort(-width, kind="stable")
+    # Below twice the mean width, leaving a group out gains less than its rows are worth.
     widest = widest[width[widest] > 2 * float((width * sizes).sum()) / len(published)]
     dropped = np.zeros(len(sizes), dtype=bool)
     dropped[widest[groups_within_budget(sizes[widest], budget)]] = True

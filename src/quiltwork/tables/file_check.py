@@ -197,6 +197,7 @@ def check_files(
     )
     by_name = defaultdict(list)
     for name in names:
+        # Names that differ in case, blanks or punctuation are probably one column.
         by_name["".join(c for c in name.casefold() if c.isalnum())].append(name)
     repeated, shared = _duplicates(list(tables.values()))
     return FileCheck(
@@ -223,6 +224,7 @@ def _check_column(name: str, columns: dict[str, Any], text: Collection[str]) -> 
     nulls = sum(column.null_count for column in columns.values())
     cells: Counter[str] = Counter()
     for column in columns.values():
+        # Counting in Arrow first: Python sees each distinct cell once.
         for entry in column.cast(pa.string()).value_counts().to_pylist():
             if entry["values"] is not None:
                 cells[entry["values"]] += entry["counts"]
@@ -301,6 +303,7 @@ def _duplicates(tables: Sequence[Any]) -> tuple[int, int]:
     """
     pa = arrow()
     columns = tables[0].column_names
+    # Rows of files with different columns cannot be equal.
     if any(set(table.column_names) != set(columns) for table in tables):
         return sum(_duplicates([table])[0] for table in tables), 0
     codes, sizes = [], []

@@ -13,7 +13,7 @@ from quiltwork.errors import UnsupportedError
 from quiltwork.exact import integer
 from quiltwork.tables.codes.group import count_groups
 from quiltwork.tables.constraints.constraint import Constraint, as_constraint, parse_m
-from quiltwork.tables.table import Table, read_table
+from quiltwork.tables.table import Table, as_table
 from quiltwork.tables.verification.breach_search import LIMIT, AnyMethod
 from quiltwork.tables.verification.group_verification import verify_counts
 from quiltwork.tables.verification.verdict import Verdict
@@ -65,7 +65,7 @@ def verify_m_privacy(
             f"{offending} is not. Use {argument('method', 'exact')}."
         )
     limit = integer(limit, "limit", 1)
-    if read_table(table).kind == "spark":
+    if as_table(table).kind == "spark":
         from quiltwork.tables.spark.workers import verify_spark
 
         if method != "exact":

@@ -117,6 +117,7 @@ class Table:
         count_missing: bool = False,
         carried: str | Sequence[str] = (),
     ) -> None:
+        # The class is frozen; its arguments differ from its fields.
         put = object.__setattr__
         put(self, "data", _opened_alike([frame], text, types, na_values)[0])
         put(self, "provider", provider)
@@ -205,6 +206,7 @@ class Table:
         """The orders of columns: those of ordered categories, and declared ones."""
         roles = [*self.quasi_identifiers, *self.sensitive]
         without_hierarchy = [name for name in roles if name not in self.hierarchies]
+        # Spark frames have no ordered categories, and are not read here.
         own = {} if self.kind == "spark" else orders_of(self.data.arrow(without_hierarchy))
         return {**own, **self.ordinal}
 
@@ -244,6 +246,7 @@ def _encoded(table: Table) -> CodedTable:
         encode_column(frame, name, missing, ordinal.get(name), trees.get(name))
         for name in table.quasi_identifiers
     )
+    # Cells are published as spelled; constraints count merged spellings.
     spelled = [encode_column(frame, name, missing, ordinal.get(name)) for name in table.sensitive]
     secret = list(map(merge_spellings, spelled))
     codes, values, kind = encode_product(secret)
@@ -305,7 +308,7 @@ def with_frame(table: Table, frame: Any, **changes: Any) -> Table:
     return Table(frame, **{**declared, **changes})
 
 
-def read_table(value: Any) -> Table:
+def as_table(value: Any) -> Table:
     """Return `value` if it is a Table."""
     if not isinstance(value, Table):
         raise InvalidInputError(
@@ -322,6 +325,7 @@ def check_same_roles(first: Table, second: Table) -> None:
             "The two tables must have the same quasi-identifiers, not "
             f"{', '.join(first.quasi_identifiers)} and {', '.join(second.quasi_identifiers)}."
         )
+    # Several sensitive columns are one combined value, so their order matters.
     if first.sensitive != second.sensitive:
         raise InvalidInputError(
             "The two tables must have the same sensitive columns in the same order, not "
@@ -356,6 +360,7 @@ def _by_provider(frames: Mapping[str, Any]) -> dict[str, Any]:
         )
     if not frames:
         raise InvalidInputError("There is no frame to concatenate; pass one per provider.")
+    # Names are published as text in reports: 1 and "1" would be one provider.
     names = [str(name) for name in frames]
     if len(set(names)) < len(names):
         repeated = next(name for name in names if names.count(name) > 1)
@@ -384,6 +389,7 @@ def parse_orders(value: Mapping[str, Sequence[Any]] | None) -> dict[str, list[An
 
 def _order(order: Any, name: str) -> list[Any]:
     values = listed(order, f"The order of column {name!r}")
+    # A set has no order, though it can be listed.
     if isinstance(order, Set) or not all(map(hashable, values)):
         raise InvalidInputError(
             f"The order of column {name!r} must be a list of its values, not {shortened(order)}."
@@ -434,6 +440,7 @@ def _check(table: Table, columns: Sequence[str]) -> None:
             raise InvalidInputError(
                 f"levels declares {name!r}, which is not a sensitive column with a hierarchy."
             )
+    # Without a level such a hierarchy would silently change nothing.
     for name in table.secret_trees:
         if name not in table.levels:
             raise InvalidInputError(

@@ -111,6 +111,7 @@ def set_ids(owner: Ints, member: Ints, owners: int, members: int) -> tuple[Ints,
     ids = np.zeros(owners, dtype=np.int64)
     ids[sizes == 1] = member[bounds[:-1][sizes == 1]]
     sets, lengths = [NO_SETS.members], [NO_SETS.members]
+    # Sets of one size form a matrix, so that distinct sets are distinct rows.
     for size in np.unique(sizes[sizes != 1]).tolist():
         owners_of_size = np.flatnonzero(sizes == size)
         rows = member[bounds[owners_of_size][:, None] + np.arange(size)]
@@ -143,6 +144,7 @@ def distinct_rows(
             keys, part = np.divmod(keys, size)
             parts.append(part)
         return parts[::-1], counts.astype(np.int64)
+    # The keys would overflow: sort by columns instead, which is slower.
     order = np.lexsort(list(columns)[::-1])
     ordered = [column[order] for column in columns]
     changes = np.any([np.diff(column) != 0 for column in ordered], axis=0)

@@ -63,6 +63,7 @@ class Column:
         """The position of each code between the smallest (0) and the largest (1) value."""
         if self.kind == "numeric" and self.hierarchy is None:
             present = self.numbers[~np.isnan(self.numbers)]
+            # A column of missing values only has no range; all positions are 0 then.
             low, high = (present[0], present[-1]) if len(present) else (0.0, 0.0)
             # A missing value is as far from every number as they can be from each other.
             filled = np.where(np.isnan(self.numbers), 2 * high - low, self.numbers) - low
@@ -168,6 +169,7 @@ def take_rows(whole: CodedTable, rows: NDArray[np.int64], quasi: tuple[Column, .
         class_of=class_of,
         class_labels=labels,
     )
+    # Set, not recomputed: a provider knows a person also by rows that are not taken.
     if whole.subject is not None:
         knowers, sets = whole.known_by
         part.__dict__["known_by"] = knowers[rows], sets
@@ -230,6 +232,7 @@ def encode_column(
         kind = "ordinal"
     if order is not None:
         values, codes = _reordered(values, codes, order, name, where)
+    # Files keep decimal numbers as texts in order; their distances are those of the numbers.
     if kind == "ordinal" and _are_numbers(values):
         kind = "numeric"
     if missing_rows:
@@ -344,6 +347,7 @@ def group_rows(codes: Sequence[NDArray[Any]], sizes: Sequence[int]) -> GroupInde
     key = np.zeros(len(codes[0]), dtype=np.int64)
     span = 1
     for column, size in zip(codes, sizes, strict=True):
+        # Keep the key within 64 bits: renumber the combinations that occur so far.
         if span * size >= 2**62:
             key = np.unique(key, return_inverse=True)[1]
             span = int(key.max(initial=0)) + 1
@@ -406,6 +410,7 @@ def encode_names(frame: ArrowFrame, name: str, role: str) -> Column:
 
 def refuse_unequal_spellings(frame: ArrowFrame, column: Column) -> None:
     """Refuse equal values in different spellings: readers would see more groups than we count."""
+    # Texts are equal only if they are spelled alike.
     if all(value is None or isinstance(value, str) for value in column.values):
         return
     if (row := frame.written_apart(column.name, column.codes)) is not None:
@@ -452,6 +457,7 @@ def _distinct(array: Any, name: str) -> tuple[tuple[Any, ...], Codes, Scale]:
     try:
         encoded = array.dictionary_encode()
         dictionary = encoded.dictionary
+        # Index −1 addresses the last entry of `rank` below, which is −1 for missing.
         indices = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
         sorting = _sorting(dictionary, pa)
     except (pa.ArrowException, TypeError):

@@ -91,6 +91,8 @@ class Group:
     def kept(self, coalition: Iterable[int]) -> Weights:
         """Return the weights, by column, of the people that no member of the coalition knows."""
         members = list(coalition)
+        # Without shared people each row of `weights` belongs to one provider: subtraction is
+        # enough.
         if self.held is None:
             remaining: Weights = self.total - self.weights[members].sum(axis=0)
         else:
@@ -156,6 +158,7 @@ class SparseCounts:
         if int(kind[-1]) >= self.values:
             values, has_value = _members(kind, self.values, self.kinds)
             kinds = has_value.astype(np.int64)
+        # Records without subjects: who knows a record is its provider.
         if self.contributors is None:
             return Group(who, values, weights, kinds=kinds)
         providers, held = _members(who, self.providers, self.sets)
@@ -268,6 +271,7 @@ def _count_people(
 
 def subset(counts: SparseCounts, groups: Ints) -> SparseCounts:
     """Return the counts of some groups, renumbered in the same order."""
+    # Callers pass all groups, in order, in the usual case.
     if len(groups) == counts.groups:
         return counts
     new_number = np.full(counts.groups, -1, dtype=np.int64)
@@ -295,6 +299,7 @@ def by_value(counts: SparseCounts) -> Ints:
     entry, value = values_of_entries(counts)
     cell = counts.group[entry] * counts.values + value
     size = counts.groups * counts.values
+    # Float weights are exact: counts are below 2^53.
     table = np.bincount(cell, weights=counts.weight[entry], minlength=size)
     return table.astype(np.int64).reshape(counts.groups, counts.values)
 

@@ -42,6 +42,10 @@ class Hierarchy:
 
     Attributes:
         paths: for each leaf, its labels from the leaf to the root; all paths have equal length.
+
+    >>> zips = Hierarchy.prefixes(["12367", "12399", "98745"], keep=[3])
+    >>> zips.paths[0], zips.depth
+    (('12367', '123**', '*'), 3)
     """
 
     paths: tuple[tuple[str, ...], ...]
@@ -274,6 +278,7 @@ def _file_rows(path: Path) -> list[list[str]]:
     """Read a file with the first separator by which all lines have equally many cells."""
     text = read_text(path)
     likeliest = max((";", ",", "\t"), key=text.partition("\n")[0].count)
+    # The last one is for files that no separator splits evenly; their error names the lines.
     for separator in (";", "\t", ",", likeliest):
         rows = list(filter(None, csv.reader(io.StringIO(text, ""), delimiter=separator)))
         widths = {len(row) for row in rows}
@@ -310,6 +315,7 @@ def _tree(rows: list[list[str]], name: str) -> tuple[tuple[str, ...], ...]:
                     f"The hierarchy of {name!r} is not a tree: {row[level - 1]!r} is under both "
                     f"{above[row[level - 1]]!r} and {row[level]!r}; put it under one of them."
                 )
+    # ARX accepts hierarchies without a common root; every column needs a label for everything.
     if len({row[-1] for row in rows}) > 1:
         rows = [[*row, ROOT] for row in rows]
     _refuse_ambiguous_labels(rows, name)

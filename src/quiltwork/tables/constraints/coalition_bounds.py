@@ -49,6 +49,7 @@ def coalition_sizes(counts: SparseCounts, m: int) -> Ints:
     It is min(m, n_G − 1), but m where someone is also known to a provider without records in the
     group.
     """
+    # A coalition of all n_G providers would leave nobody to protect.
     limited = np.minimum(m, counts.inside - 1)
     size: Ints = np.where(known_to_one_each(counts), limited, m)
     return size
@@ -71,6 +72,7 @@ def _known_by_provider(counts: SparseCounts) -> tuple[Ints, Ints]:
     first = np.flatnonzero(is_start)
     group, who = counts.group[first], counts.who[first]
     known = np.add.reduceat(counts.weight, first)
+    # Without shared people every entry has one provider already.
     if not len(counts.sets):
         return group, known
     is_single = who < counts.providers
@@ -108,6 +110,7 @@ def owners_of_values(cell: Ints, alone: Flags, counts: SparseCounts) -> tuple[In
     occurring, owners = distinct_counts(cell, counts.groups * counts.values)
     if not alone.all():
         also_shared, several = distinct_counts(cell[~alone], counts.groups * counts.values)
+        # A cell known to several providers at once does not identify one that must collude.
         owners[np.searchsorted(occurring, also_shared)] -= several
     return occurring // counts.values, owners
 

@@ -122,6 +122,7 @@ class Constraint(ABC):
 
     def bound(self, counts: SparseCounts, m: int) -> Status:
         """Return SAFE or BROKEN for the groups that bounds on all coalitions decide, else OPEN."""
+        # OPEN is always sound: the search decides.
         return np.full(counts.groups, OPEN, dtype=np.int8)
 
     def worst_between(self, low: Ints, high: Ints) -> Corners | None:
@@ -297,6 +298,7 @@ class Custom(Constraint):
         for name, value in (("function", self.function), ("score", self.score)):
             if value is not None and not callable(value):
                 raise InvalidInputError(f"{name} must be a function, not {shortened(value)}.")
+        # A wrong type here would silently switch pruning on.
         flag(self.eg_monotonic, "eg_monotonic")
         flag(self.generalization_monotonic, "generalization_monotonic")
         instance(self.name, str, "name")
@@ -354,6 +356,7 @@ def as_constraint(value: Constraint | Callable[..., bool]) -> Constraint:
     """Return a constraint as it is, a callable as a `Custom` constraint."""
     if isinstance(value, Constraint):
         return value
+    # A class such as KAnonymity without its k is callable too, and almost certainly a mistake.
     if callable(value) and not isinstance(value, type):
         return Custom(
             value,

@@ -107,6 +107,7 @@ def worst_corners(
         hit = value > doubt
         violated[owner[hit]], point[owner[hit]] = True, corner[hit].astype(np.int64)
         open_ = (upper > 0) & (lows < highs).any(axis=1) & ~violated[owner]
+        # Without this cap a single hard group could take exponential time.
         given_up |= np.bincount(owner[open_], minlength=len(low)) > most_boxes
         open_ &= ~given_up[owner]
         lows, highs = _split(lows[open_], highs[open_])
@@ -125,6 +126,7 @@ def _confirm(part: HistogramConstraint, corner: Floats, value: Floats, doubt: Fl
 def _split(low: Floats, high: Floats) -> tuple[Floats, Floats]:
     """Halve every box along the value with the widest range: all of its open records, or none."""
     rows = np.arange(len(low))
+    # The widest value contributes most to the gap between F and its linear bound.
     widest = np.argmax(high - low, axis=1)
     raised, lowered = low.copy(), high.copy()
     raised[rows, widest] = high[rows, widest]
@@ -135,6 +137,7 @@ def _split(low: Floats, high: Floats) -> tuple[Floats, Floats]:
 def bound_histograms(part: HistogramConstraint, counts: SparseCounts, m: int) -> Status:
     """Decide groups by their histograms, in portions that fit memory."""
     status = np.full(counts.groups, OPEN, dtype=np.int8)
+    # Tables group × value are dense; portions bound their memory.
     step = max(1, _CELLS // max(counts.values, 1))
     for first in range(0, counts.groups, step):
         portion = np.arange(first, min(first + step, counts.groups))
@@ -148,6 +151,7 @@ def _bound_some(part: HistogramConstraint, counts: SparseCounts, m: int) -> Stat
     whole, safe = part.worst_between(total, total), sizes == 0
     if whole is None:
         return np.full(counts.groups, OPEN, dtype=np.int8)
+    # With shared people or several values per person, removals are not bounded by value.
     if m and not len(counts.sets) and not (counts.kinds.sizes > 1).any():
         entry, value = values_of_entries(counts)
         cell = counts.group[entry] * counts.values + value
@@ -163,6 +167,7 @@ def violations_of_group(group: Group, part: HistogramConstraint, kept: Ints) -> 
     Rows and the points in the result are weights by kind.
     """
     column, width = np.arange(len(group.values)), len(group.values)
+    # The reference distribution has columns for all values of the table.
     if part.table_values is not None:
         column, width = group.values, part.table_values
     high = np.broadcast_to(group.total, kept.shape)

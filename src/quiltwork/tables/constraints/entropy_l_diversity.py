@@ -65,6 +65,7 @@ class EntropyLDiversity(Constraint):
             return False
         bound = total * math.log(self._level)
         surplus = total * _entropy(records) - bound
+        # Beyond this margin the rounding of logarithms cannot change the sign.
         if abs(surplus) > _CLOSE * (total + bound):
             return surplus > 0
         return _exactly_at_least(records.counts.tolist(), self._level)
@@ -105,6 +106,7 @@ def _exactly_at_least(counts: list[int], level: Fraction) -> bool:
     common = math.gcd(*counts)
     numbers = [n // common for n in counts]
     total = sum(numbers)
+    # Larger powers would take too long; counting a tie as violated is the safe answer.
     if total > _MOST_RECORDS:
         return False
     product = math.prod(n**n for n in numbers)
@@ -132,6 +134,7 @@ class MissingEntropy:
         fewest = low.sum(axis=1)
         least, best_tangent = np.full(len(low), np.inf), np.zeros(len(low))
         at = np.maximum(fewest, 1.0)
+        # Every tangent gives a valid bound; iterating moves the contact point towards the best one.
         for _ in range(_TANGENTS):
             tangent = np.log(at) + 1.0
             slope = chord - tangent[:, None]

@@ -70,6 +70,8 @@ class KAnonymity(Constraint):
         """
         total = np.bincount(counts.group, weights=counts.weight, minlength=counts.groups)
         enough = total - most_known(counts, m) >= self.k
+        # A person known to several providers is subtracted repeatedly: then it is only a lower
+        # bound.
         broken = np.where(known_to_one_each(counts), BROKEN, OPEN)
         return np.where(enough, SAFE, broken).astype(np.int8)
 
@@ -81,6 +83,7 @@ class KAnonymity(Constraint):
         """Return the fewest largest providers whose removal leaves less than k records."""
         count(1)
         records = group.weights.sum(axis=1)
+        # The largest providers leave the fewest records, so no other coalition needs a look.
         order = np.argsort(-records, kind="stable")[: min(m, group.size - 1)]
         remaining = int(records.sum()) - np.concatenate([[0], np.cumsum(records[order])])
         too_few = np.flatnonzero(remaining < self.k)

@@ -87,6 +87,7 @@ class LDiversity(Constraint):
         """
         group, value, provider = distinct_cells(counts)
         group_of, owners = owners_of_values(group * counts.values + value, provider >= 0, counts)
+        # A value with more providers than may collude cannot be removed.
         removable = owners <= coalition_sizes(counts, m)[group_of]
         number = np.bincount(group_of, minlength=counts.groups)
         safe = number - np.bincount(group_of[removable], minlength=counts.groups) >= self.l
@@ -194,6 +195,7 @@ def covered_by_few(holds: Flags, few: int, wanted: int, count: CheckCounter) -> 
     array([ True,  True, False])
     >>> covered_by_few(holds, 1, 2, lambda _: None)
     """
+    # A provider with more than `few` values is never covered.
     small = holds[holds.sum(axis=1) <= few]
     if len(small) < wanted:
         return None
@@ -218,6 +220,7 @@ def covered_by_few(holds: Flags, few: int, wanted: int, count: CheckCounter) -> 
         given = share @ sets
         if covered + float(np.sort(given)[::-1][:room].sum()) < wanted - _SLACK:
             continue
+        # Branch on the smaller side: one provider's whole set, or a single value.
         if len(sets) < np.count_nonzero(given):
             at = int(share.argmax())
             others, added = np.arange(len(sets)) != at, sets[at]

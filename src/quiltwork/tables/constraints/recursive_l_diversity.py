@@ -54,6 +54,7 @@ class RecursiveLDiversity(Constraint):
     def _weights(self, records: SecretCounts) -> tuple[int, int]:
         """Return r₁ and the tail r_l + r_{l+1} + …."""
         falling = np.sort(records.counts)[::-1]
+        # An empty set of records has no most frequent value, and violates the constraint.
         return int(falling[0]) if len(falling) else 0, int(falling[self.l - 1 :].sum())
 
     @property

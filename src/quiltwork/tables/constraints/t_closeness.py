@@ -47,6 +47,12 @@ class TCloseness(Constraint):
 
     Raises:
         InvalidInputError: unless 0 ≤ t < 1 and the distance is one of the two.
+
+    >>> import pandas
+    >>> from quiltwork.tables import Table, verify_m_privacy
+    >>> frame = pandas.DataFrame({"age": ["2*", "2*", "3*", "3*"], "ill": [*"abaa"]})
+    >>> verify_m_privacy(Table(frame, None, ["age"], "ill"), TCloseness(0.25), m=0).private
+    True
     """
 
     t: Number
@@ -88,6 +94,7 @@ class TCloseness(Constraint):
             )
         width = len(encoded.classes)
         codes = encoded.row_classes.astype(np.int64)
+        # A person counts once per value in the whole table, as in groups.
         if encoded.subject is not None:
             codes = np.unique(encoded.subject * (width + 1) + codes) % (width + 1)
         counts = np.bincount(codes, minlength=width + 1)[:width]
@@ -166,6 +173,7 @@ def _distance(
 ) -> Fraction:
     """Return the earth mover's distance between two histograms, exactly."""
     overall = int(whole.sum())
+    # Integers keep the comparison with t exact; Python integers beyond 2^60.
     exact = np.int64 if total * overall < 2**60 else object
     gaps = histogram.astype(exact) * overall - whole.astype(exact) * total
     if distance == "equal":
@@ -202,6 +210,7 @@ class ExcessDistance:
         whole = part.whole.astype(np.float64)
         total, values = int(whole.sum()), max(len(whole), 2)
         t = to_fraction(part.t, "t") * (values - 1 if part.distance == "ordered" else 2)
+        # Below 2^53 all terms are exact in floats, so that ties at t are decided correctly.
         if 8 * t.denominator * values * total * largest < _LARGEST_INTEGER:
             factor, slack, rounding = float(t.denominator), float(t.numerator * total), 0.0
         else:

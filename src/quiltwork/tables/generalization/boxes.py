@@ -69,6 +69,7 @@ class ColumnBoxes(Covers):
             in_word = (inside >= word) & (inside < word + _WORD)
             bits = np.where(in_word, np.int64(1) << np.where(in_word, inside - word, 0), 0)
             part = np.unique(np.bitwise_or.reduceat(bits, first), return_inverse=True)[1]
+            # Renumbering after each word keeps the key small.
             keys = np.unique(keys * (int(part.max()) + 1) + part, return_inverse=True)[1]
         return keys
 
@@ -130,6 +131,7 @@ def column_boxes(column: Column, codes: NDArray[np.int32], starts: Counts) -> Co
     low = np.minimum.reduceat(codes, starts).astype(np.int64)
     high = np.maximum.reduceat(codes, starts).astype(np.int64)
     with_missing = np.zeros(len(starts), dtype=bool)
+    # The code of the missing value is the last: it must not stretch the range of numbers.
     if column.values[-1] is None:
         with_missing = (high == last) & (low < last)
         highest_present = np.maximum.reduceat(np.where(codes == last, -1, codes), starts)
@@ -160,6 +162,7 @@ def _hierarchy_side(
     leaves_or_zero = leaf_of if len(leaf_of) else np.zeros(1, dtype=np.int64)
     leaf_low, leaf_high = (leaves_or_zero[np.where(only_missing, 0, side)] for side in (low, high))
     level, first, final = tree.cover(leaf_low, leaf_high)
+    # The label covers leaves that do not occur; codes number only those that do.
     lower = np.where(only_missing, low, np.searchsorted(leaf_of, first, side="left"))
     upper = np.where(only_missing, high, np.searchsorted(leaf_of, final, side="right") - 1)
     spans = (final - first) / max(1, len(tree.paths) - 1)

@@ -117,6 +117,7 @@ def label_of(text: Any) -> Label:
             low, high = map(_plain, ends.groups() if ends else members * 2)
             return Label("range", (low, high), missing)
         return Label("set", tuple(map(_plain, members)), missing)
+    # Quotes that are not JSON: a text from another tool, taken literally.
     except ValueError:
         return Label("range", (body, body))
 
@@ -155,6 +156,7 @@ class LabelReader:
         if text is None:
             return np.array(self._missing, dtype=np.int64)
         plain = unescape_formula(text.strip()) if isinstance(text, str) else MISSING
+        # Declared labels first: a label may look like a range.
         if plain != MISSING and plain in self._under:  # a label may look like a range
             return np.array(self._under[plain], dtype=np.int64)
         label = label_of(text) if label is None else label
@@ -279,6 +281,7 @@ def fitting_groups(
         for (positions, groups), (row, member) in zip(blocks, pairs, strict=True)
     ]
     row, group = (np.concatenate(column) for column in zip(*matches, strict=True))
+    # Blocks come one after the other; callers expect rows in ascending order.
     order = np.argsort(row, kind="stable")
     return row[order], group[order]
 
@@ -325,6 +328,7 @@ def _fits(tests: Sequence[_ColumnTest], rows: Codes, groups: Codes) -> tuple[Cod
                 possible = may_cover[values] if any_unread else np.zeros_like(covering)
                 possible_only = (possible_only & (covering | possible)) | (certain & possible)
             certain &= covering
+        # A row that may be in a group of unknown meaning is not assigned to any.
         certain[possible_only.any(axis=1)] = 0
         row, member = _members(certain)
         parts.append(np.array([start + row, member]))
@@ -375,6 +379,7 @@ def _covering(
         row[reader.codes(text, label)] = True
     pairs = zip(published.values, labels, strict=True)
     unread = ~np.array([reader.understands(*pair) for pair in pairs])
+    # Sets list what occurs, so an unknown member belongs to other providers' values.
     if any(label.form == "set" and label.values for label in labels):
         unread[:] = False
     elif own.hierarchy is None and any(label.values == (ROOT, ROOT) for label in labels):

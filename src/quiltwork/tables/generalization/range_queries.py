@@ -108,6 +108,7 @@ def true_count(codes: list[NDArray[Any]], query: RangeQuery) -> int:
     inside: NDArray[np.bool_] | None = None
     for column, first, last in query.ranges:
         kind = codes[column].dtype.type
+        # Codes below `first` wrap around to large numbers: one comparison tests both ends.
         hit = (codes[column] - kind(first)) <= kind(last - first)
         inside = hit if inside is None else inside & hit
     return 0 if inside is None else int(np.count_nonzero(inside))
@@ -126,6 +127,7 @@ def answers(
     ]
     totals = np.zeros((parts, len(queries)))
     step = max(1, _CELLS // max(1, len(queries)))
+    # Groups of one part must be adjacent for reduceat.
     order = np.arange(len(cover.sizes)) if part is None else np.argsort(part, kind="stable")
     for start in range(0, len(order), step):
         portion = order[start : start + step]

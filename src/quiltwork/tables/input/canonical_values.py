@@ -78,6 +78,7 @@ def _ordered_key(text: str) -> tuple[str, Decimal] | None:
     year, month, day, hour, minute, second, sign, zone_hours, zone_minutes = match.groups()
     try:
         ordinal = date(int(year), int(month), int(day)).toordinal()
+    # A day that no calendar has, such as 2024-02-31, is text.
     except ValueError:
         return None
     zone = _seconds(zone_hours, zone_minutes, None) * (-1 if sign == "-" else 1)
@@ -103,6 +104,7 @@ def canonical_value(value: Any) -> Any:
     if value is None:
         return None
     text = _folded(value)
+    # Words for missing values in two spellings are one missing value.
     if text in MISSING_WORDS:
         return None
     text = _WORDS.get(text, text)
@@ -115,6 +117,7 @@ def is_missing(value: Any) -> bool:
     >>> is_missing(None), is_missing(" N/A"), is_missing("none")
     (True, True, False)
     """
+    # Among diagnoses `none` can mean that somebody is healthy.
     return value is None or _folded(value) in MISSING_WORDS - {"none"}
 
 

@@ -39,6 +39,7 @@ def read_texts(path: Path, given: DialectOptions | None = None) -> Any:
     source = CsvSource(str(path), given)
     header: list[str] = source.rows(lambda reader: next(reader, []))
     texts = _by_arrow(source, header)
+    # Files from spreadsheets are often in the code page of Windows.
     if texts is None and source.fall_back_to_cp1252():
         texts = _by_arrow(source, header)
     if texts is None:
@@ -165,12 +166,14 @@ class ColumnReading:
         chunks = [chunk for column in texts for chunk in column.chunks]
         counts = pc.value_counts(pa.chunked_array(chunks, pa.string()).drop_null())
         cells, number_of = counts.field("values"), counts.field("counts").to_numpy()
+        # A column without any cell has no type; nulls fit every column beside it.
         if not len(cells):
             return cls("text", [pa.nulls(len(column)) for column in texts])
         lowered = pc.utf8_lower(pc.utf8_trim_whitespace(cells))
         absent = pc.is_in(lowered, pa.array(sorted(MISSING_WORDS)))
         missing = absent.to_numpy(zero_copy_only=False)  # words for missing values
         typed_cells, words, worded = cells, (), 0
+        # If words for missing values are the majority, they are probably values.
         if 0 < int(number_of[missing].sum()) <= int(number_of[~missing].sum()):
             typed_cells, worded = cells.filter(pc.invert(absent)), int(number_of[missing].sum())
             words = tuple(sorted(pc.unique(lowered.filter(absent)).to_pylist()))
@@ -251,6 +254,7 @@ def _strays(cells: list[str]) -> tuple[ColumnType, tuple[str, ...]] | None:
     types = [None if (key := _ordered_cell(text)) is None else key[0] for text in cells]
     for majority in ("number", "date", "time"):
         others = tuple(text for text, key in zip(cells, types, strict=True) if key != majority)
+        # At most one type can have the majority of distinct cells.
         if 2 * len(others) < len(cells):
             return majority, others
     return None

@@ -47,6 +47,7 @@ def arrow() -> Any:
 
 def frame_kind(frame: object) -> Kind:
     """Return the kind of a frame."""
+    # By name, so that none of these libraries has to be imported.
     module = type(frame).__module__
     name = type(frame).__name__
     if module.startswith("pandas") and name == "DataFrame":
@@ -84,6 +85,7 @@ class ArrowFrame:
             return frame
         is_known = type(frame).__module__.startswith(("pyarrow", "pandas", "polars", "pyspark"))
         is_stream = hasattr(frame, "read_next_batch")
+        # DuckDB results and others offer Arrow without being one of the known kinds.
         if hasattr(frame, "__arrow_c_stream__") and (is_stream or not is_known):
             frame = arrow().table(frame)
         kind = frame_kind(frame)
@@ -121,6 +123,7 @@ class ArrowFrame:
                 column = self.held[name].to_arrow()
             else:
                 column = self.held.column(name)
+        # Arrow's messages quote cells, so they are replaced.
         except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
             raise InvalidInputError(
                 f"Column {name!r} has values of several types, or of a type that cannot be "
@@ -165,6 +168,7 @@ class ArrowFrame:
         """
         if self._make == "pandas":
             cells = self.held[name]
+            # Only columns of Python objects can hold equal values of different types.
             if str(getattr(cells.dtype, "categories", cells).dtype) == "object":
                 first: dict[int, str] = {}
                 rows = np.flatnonzero(cells.notna().to_numpy())
@@ -181,6 +185,7 @@ class ArrowFrame:
         if not arrow().types.is_floating(column.type):
             return None
         numbers = column.to_numpy(zero_copy_only=False)
+        # Of floats, only 0.0 and -0.0 are equal and written differently.
         zeros = np.flatnonzero(numbers == 0)
         signs = np.signbit(numbers[zeros])
         return int(zeros[np.argmax(signs != signs[0])]) if len(np.unique(signs)) > 1 else None
@@ -275,6 +280,7 @@ def _read_one(path: Path, dialect: DialectOptions | None) -> Any:
     pa = arrow()
     if str(path) == "-":
         return read_texts(path, dialect)
+    # Reading a device such as /dev/zero would never end.
     refuse_device(path)
     if not os.path.exists(path):  # also False for names that are not valid paths
         raise InvalidInputError(f"There is no file {shortened(str(path))}.")
@@ -292,6 +298,7 @@ def _refuse_bomb(path: Path) -> None:
     """Refuse a file that decompresses to far more than its size, before Arrow holds all of it."""
     from pyarrow import input_stream
 
+    # `Unpacked` raises once the ratio of sizes is implausible.
     if path.suffix[1:] in _PACKED:
         with Unpacked(input_stream(path), path) as stream:
             while stream.read(1 << 20):
@@ -362,6 +369,7 @@ def stack_frames(frames: Mapping[str, ArrowFrame], provider: str) -> ArrowFrame:
     common = [name for name in parts[0].names if all(name in part.names for part in parts)]
     tables = _alike([part.arrow(common) for part in parts])
     try:
+        # Permissive: integers of one provider and floats of another become floats.
         stack = pa.concat_tables(tables, promote_options="permissive")
     except pa.ArrowException:
         raise InvalidInputError(

@@ -142,6 +142,7 @@ def privacy_models(table: Table) -> Models:
     """
     columns = _judged_counts(table)
     counts = [column_counts for column_counts, _, _ in columns]
+    # A group without any value has zero distinct values, whatever the other groups have.
     level = min(
         0 if has_empty_group else int(np.bincount(column_counts.group).min())
         for column_counts, _, has_empty_group in columns
@@ -190,6 +191,7 @@ def _judged_counts(table: Table) -> list[tuple[ValueCounts, bool, bool]]:
         class_of, labels = secret_classes(table, column.codes, len(column.values), [column])
         codes, rows, values = column.codes, np.arange(table.encoded.rows), len(column.values)
         ordered = column.kind != "categorical" and name not in table.levels
+        # Classes after the last are records without a value: only k counts them.
         if class_of is not None:
             codes, values = class_of[column.codes], len(labels)
             rows = np.flatnonzero(codes < values)
@@ -247,6 +249,7 @@ def ordered_distance(counts: ValueCounts) -> NDArray[np.float64]:
     Cumulative q is constant between two values of the group, and cumulative p ascends, so each
     interval is two sums of p: one before and one after the point where they cross.
     """
+    # A single value has no distances.
     if counts.values == 1:
         return np.zeros(len(counts.sizes))
     cumulative = np.cumsum(counts.overall)

@@ -35,7 +35,7 @@ from quiltwork.tables.generalization.range_queries import (
     true_count,
 )
 from quiltwork.tables.publishing.published_records import Publication, require_local
-from quiltwork.tables.table import Table, read_table
+from quiltwork.tables.table import Table, as_table
 
 _TRIES = 1000  # draws per query before giving up on finding a non-empty one
 
@@ -108,11 +108,12 @@ def errors_of_queries(
     """Return the error of each query, to compare two publications by the same queries."""
     queries = integer(queries, "queries", 1, MAX_COUNT)
     integer(seed, "seed", 0)
-    cover = coverage(read_table(table), publication)
+    cover = coverage(as_table(table), publication)
     codes = small_codes(table.encoded.quasi)
     drawn = list(draw_queries(codes, [len(c.values) for c in table.encoded.quasi], queries, seed))
     truth = np.array([count for _, count in drawn], dtype=np.float64)
     answered = answers(cover, [query for query, _ in drawn])[0]
+    # The same floor as in range_queries, so that both use one definition of error.
     scale = np.maximum(truth, LEAST_SHARE * table.encoded.rows)
     return np.asarray(np.abs(answered - truth) / scale, dtype=np.float64)
 
@@ -136,6 +137,7 @@ def draw_queries(
 ) -> Iterator[tuple[RangeQuery, int]]:
     """Draw random queries that are not empty, each with its true count."""
     accepted = 0
+    # Bounded, since on very sparse columns nearly all queries are empty.
     for query in islice(random_queries(domains, seed), _TRIES * queries):
         count = true_count(codes, query)
         if count:

@@ -48,6 +48,7 @@ class AxisCuts:
 def every_cut(records: CodedRecords, nodes: Nodes, parted: bool = False) -> Iterator[AxisCuts]:
     """Yield all cuts of the nodes, one quasi-identifier after the other."""
     codes = [column[nodes.rows] for column in records.codes]
+    # Equal records have equal boxes: one of them is enough for extremes.
     representatives = slice(None) if parted else np.flatnonzero(records.first[nodes.rows])
     covered = [column[representatives] for column in codes]
     for axis, column in enumerate(codes):
@@ -115,10 +116,12 @@ def _losses(
     loss, highest = np.zeros(left.shape), np.zeros(left.shape, dtype=np.int64)
     for number, column in enumerate(codes):
         low, high = _extremes(column, cell, shape)
+        # Extremes of bins 0..c: the box on the left of cut c.
         top, bottom = np.maximum.accumulate(high, axis=1), np.minimum.accumulate(low, axis=1)
         loss += left * axes.loss(number, bottom[:, :-1], top[:, :-1])
         if number == axis:
             highest = top[:, :-1].astype(np.int64)
+        # The same from the other end: the box on the right.
         top = np.maximum.accumulate(high[:, ::-1], axis=1)[:, ::-1]
         bottom = np.minimum.accumulate(low[:, ::-1], axis=1)[:, ::-1]
         loss += right * axes.loss(number, bottom[:, 1:], top[:, 1:])
@@ -138,6 +141,7 @@ def _binned(
         block = blocks[np.repeat(level, nodes.sizes), codes]
         within = block - np.repeat(blocks[level, low], nodes.sizes)
         return within.astype(np.int32), int(within.max()) + 1
+    # With few codes, every code is its own bin and no cut is lost.
     if size <= BINS:
         return codes.astype(np.int32), size
     position = positions[codes]

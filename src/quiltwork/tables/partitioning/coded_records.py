@@ -72,6 +72,7 @@ class Axes:
         It is the root of the width. For a label it is its width plus, as several cuts lead to a
         lower label, the share of the labels below it that are touched. Undefined for low > high.
         """
+        # Empty sides have low > high; any value will do, as such cuts are excluded later.
         low = np.minimum(low, len(self.positions[axis]) - 1)
         width, blocks, ends = self.width(axis, low, high), self.trees[axis], self.ends[axis]
         if blocks is None or ends is None:
@@ -102,6 +103,7 @@ class Axes:
         tree = self.trees[axis]
         if tree is not None:
             occurring = np.flatnonzero(counts)
+            # Cut between the labels below the common one, never inside a label.
             blocks = tree[below_common_label(tree, occurring[:1], occurring[-1:])[0]]
         of_block = np.bincount(blocks, weights=counts).astype(np.int64)
         cut = last_on_left(of_block, np.zeros(1, dtype=np.int64), of_block.sum(keepdims=True))
@@ -189,6 +191,7 @@ def records_of(encoded: CodedTable) -> CodedRecords:
         working_order(column, np.bincount(column.codes, minlength=len(column.values)))
         for column in encoded.quasi
     ]
+    # One type for all columns, so that codes are one matrix.
     kind = code_type(max(len(column.values) for column in encoded.quasi))
     codes = np.empty((len(encoded.quasi), encoded.rows), dtype=kind)
     for row, column, rank in zip(codes, encoded.quasi, ranks, strict=True):
@@ -222,6 +225,7 @@ def _tree(column: Column) -> NDArray[np.int64] | None:
 
 def working_order(column: Column, counts: NDArray[np.int64]) -> NDArray[np.int64]:
     """Return code → working code: categories without an order are sorted by falling frequency."""
+    # Numbers and declared orders keep their order.
     if not column.unordered:
         return np.arange(len(counts))
     return np.argsort(np.argsort(-counts, kind="stable"))

@@ -68,6 +68,7 @@ class Guard:
     @cached_property
     def smallest(self) -> int:
         """The fewest rows that a private group can have; one person may have several values."""
+        # With subjects, one person can have several values, so l does not bound the size.
         return self.k if self._people else max(self.k, self.values)
 
     @cached_property
@@ -101,6 +102,7 @@ class Guard:
     def least(self, records: CodedRecords, nodes: Nodes) -> Counts:
         """Estimate the rows that a child needs if its providers are as in its parent."""
         least = np.full(nodes.count, self.smallest)
+        # With one provider or m = 0 the minimum is exact; other constraints have no such estimate.
         if not self.plain or records.providers == 1 or self.m == 0:
             return least
         known_share = most_known(_sizes(records, nodes), self.m) / nodes.sizes
@@ -127,6 +129,7 @@ class Guard:
 
     def _surely(self, records: CodedRecords, nodes: Nodes) -> Flags:
         """Return which runs are private for any assignment, from the largest provider's size."""
+        # No coalition has more than this in any node, however rows are distributed.
         known_at_most = 0 if records.providers == 1 else self.m * records.heaviest  # by a coalition
         certain: Flags = nodes.sizes - known_at_most >= self.k
         cells = nodes.count * records.values
@@ -182,6 +185,7 @@ def private_for_any_assignment(
         known = 0
         if m:
             owned = np.sort(np.bincount(encoded.provider[rows]))[::-1]
+            # One provider must be left, so at most all but one collude.
             known = int(owned[: min(m, np.count_nonzero(owned) - 1)].sum())
         counts = np.bincount(encoded.row_classes[rows], minlength=len(encoded.classes))
         histogram = SecretCounts.from_histogram(counts[: len(encoded.classes)], len(rows))

@@ -93,6 +93,7 @@ def leaves_of(
     while nodes.count:
         fits_batch = nodes.sizes <= batch
         for portion in nodes.select(fits_batch).portions(batch):
+            # Copies of a batch fit the cache, which makes the later levels faster.
             local = records.take(portion.rows)
             start = Nodes(np.arange(local.count), portion.starts)
             for leaves in _descend(local, start, guard, rules):
@@ -117,6 +118,7 @@ def cut_level(
 
     The cut of a node does not depend on the other nodes.
     """
+    # Smaller nodes cannot have two private children.
     large = nodes.sizes >= 2 * guard.smallest
     leaves, nodes = nodes.select(~large), nodes.select(large)
     if not nodes.count:
@@ -208,6 +210,7 @@ def _by_loss(
     cut, pending = _first_good(nodes, order, np.isfinite(loss), along, good)
     rest = nodes.select(pending)
     if rest.count:  # the most balanced cut may be private where no best cut is
+        # Only where the estimate, not the constraint, may have excluded balanced cuts.
         hopeful = guard.least(records, rest) > guard.smallest
         children, stuck = _by_range(records, rest.select(hopeful), guard, rules)
         cut += children
@@ -221,6 +224,7 @@ def _by_fitness(
     """Of the cuts with two private sides, take the one whose worse side has the best score."""
     low, high = bounds(records, nodes)
     best = np.zeros(nodes.count)
+    # −2: no cut; −1 stands for a split between providers.
     chosen = np.full(nodes.count, -2)
     cut_along: dict[int, tuple[Counts, Nodes]] = {}  # axis (−1: providers) → indices and children
     for axis in [*range(len(low)), *([-1] if rules.provider_splits else [])]:

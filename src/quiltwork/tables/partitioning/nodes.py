@@ -49,6 +49,7 @@ class Nodes:
     def select(self, wanted: NDArray[Any]) -> Nodes:
         """Return some of the nodes, given by flags or by indices in order."""
         index = np.flatnonzero(wanted) if wanted.dtype == bool else wanted
+        # All nodes, in order: nothing to copy.
         if len(index) == self.count:
             return self
         sizes = self.sizes[index]
@@ -132,6 +133,7 @@ def halve_along_axis(
     """
     sizes = nodes.sizes
     codes = records.codes[np.repeat(axis, sizes), nodes.rows]
+    # Ties are split by order; `recipe.by_content` makes that order independent of the file.
     if relaxed:
         order = np.lexsort((codes, nodes.node_of_row()))
         return Halves(Nodes(nodes.rows[order], nodes.starts), sizes // 2)

@@ -79,6 +79,7 @@ def provider_aware(
     # Groups of one provider help only if some provider has enough records for one.
     can_help = records.heaviest >= guard.smallest
     checkpoints = list(_checkpoints(records, guard, plain)) if can_help else []
+    # The last checkpoint is the deepest: the baseline's tree only has to be continued from there.
     start = checkpoints[-1] if checkpoints else root_node(records)
     best = concatenate(list(leaves_of(records, start, guard, plain)))
     if rules.provider_splits:
@@ -239,8 +240,10 @@ class UtilityProbe:
         """Return in which parts to take the alternative, deciding part after part."""
         error = current.sum(axis=0) - self.truth
         accepted = np.zeros(len(current), dtype=bool)
+        # In sequence, as errors of several parts may cancel or add up.
         for at, change in enumerate(alternative - current):
             fall = (np.abs(error) - np.abs(error + change)) / self.scale
+            # Sampling error: a smaller improvement may be due to the choice of queries.
             if fall.sum() > 0 and fall.mean() > _DOUBT * fall.std() / len(fall) ** 0.5:
                 accepted[at] = True
                 error = error + change

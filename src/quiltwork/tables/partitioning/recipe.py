@@ -61,6 +61,7 @@ def partition(
         constraint = KAnonymity(constraint.records_needed)
     order = None
     if recipe.rules.relaxed:
+        # Relaxed cuts split ties by position, so positions must not depend on the file.
         order = by_content(records, encoded)
         records = records.take(order)
     is_separate = recipe.method == "separate"
@@ -95,6 +96,7 @@ def _partition_each_provider(
     groups = done = 0
     for rows in np.split(order, starts[1:]):
         done += len(rows)
+        # The caller decides whether so many rows may be left out.
         if not len(rows) or not guard.private(records, rows, np.zeros(1, dtype=np.int64))[0]:
             continue
         local_labels = mondrian(records.take(rows), guard, rules)
@@ -113,6 +115,7 @@ def groups_within_budget(sizes: Counts, budget: int) -> Counts:
     """
     chosen = []
     for group, size in enumerate(sizes.tolist()):
+        # Not a prefix: a smaller group later may still fit the budget.
         if size <= budget:
             chosen.append(group)
             budget -= size

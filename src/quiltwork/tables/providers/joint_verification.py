@@ -45,7 +45,7 @@ from quiltwork.tables.generalization.published_texts import fitting_groups
 from quiltwork.tables.input.canonical_values import canonical_value
 from quiltwork.tables.input.frames import arrow, open_frame
 from quiltwork.tables.providers.own_rows import refuse_subjects
-from quiltwork.tables.table import Table, read_table
+from quiltwork.tables.table import Table, as_table
 from quiltwork.wording import argument
 
 BUCKETS = 1024
@@ -170,6 +170,7 @@ class Agreement:
         """
         columns: list[Any] = [self.boxes.quasi_identifiers, []]
         if self.values > 1:
+            # Providers that count other columns or levels would verify different values.
             columns[1] = [*own.sensitive, sorted(own.levels.items()), own.count_missing]
         parameters = [self.k, self.values, self.m, BUCKETS]
         text = json.dumps([sorted(self.providers), columns, self.names, parameters])
@@ -261,9 +262,10 @@ def take_step(
         raise InvalidInputError(
             f"{me!r} is not one of the providers: {', '.join(agreed.providers)}."
         )
-    counts = agreed.counted(read_table(own), integer(left_out, "left_out", 0))
+    counts = agreed.counted(as_table(own), integer(left_out, "left_out", 0))
     target, others = files.as_path(f"{folder}/{me}").parent, sorted({*agreed.providers} - {me})
     with suppress(OSError):  # a failed write reports the reason
+        # Shares are secrets: the folder is readable by its owner alone.
         target.mkdir(0o700, exist_ok=True)
     run = _Run(agreed.digest(own), me, target, others)
     written = [run.write_share(other) for other in run.others if not run.share(me, other).exists()]
@@ -297,6 +299,7 @@ class _Run:
         return self.folder / f"{giver}-{taker}.share"
 
     def write_share(self, other: str) -> Path:
+        # Written once: a second seed for the same run would reveal differences.
         return self._write(self.share(self.me, other), "share", {"seed": secrets.token_hex(32)})
 
     def _write(self, path: Path, kind: str, body: dict[str, Any]) -> Path:
@@ -318,6 +321,7 @@ class _Run:
     def _mask(self, giver: str, taker: str, kind: str, size: int) -> Words:
         """Expand the seed of a share to its numbers."""
         seed = self._read(self.share(giver, taker), "share", "seed")
+        # The kind is part of the input, so that counts and rare values have independent masks.
         stream = hashlib.shake_256(f"{kind} {giver} {taker} {seed}".encode()).digest(8 * size)
         return np.frombuffer(stream, dtype="<u8").astype(np.uint64)
 
@@ -330,6 +334,8 @@ class _Run:
         for other in self.others:
             masked += self._mask(other, self.me, kind, size)
             masked -= self._mask(self.me, other, kind, size)
+        # Published numbers are never overwritten: two versions under one mask reveal their
+        # difference.
         if path.exists():
             if (self._numbers(path, kind, size) != masked).any():
                 raise InvalidInputError(
@@ -346,6 +352,7 @@ class _Run:
         for file in paths:
             total += self._numbers(file, kind, size)
         sums = total.reshape(numbers.shape)
+        # Each number is 0 or 1 per provider; a wrong file makes sums random modulo 2^64.
         if (sums > len(paths)).any():
             raise InvalidInputError(
                 "The sums are impossible: a file is damaged, or of another run. All providers must "

@@ -38,7 +38,7 @@ from quiltwork.tables.providers.own_rows import (
     row_group_counts,
 )
 from quiltwork.tables.publishing.published_records import require_local
-from quiltwork.tables.table import Table, read_table
+from quiltwork.tables.table import Table, as_table
 from quiltwork.tables.verification.breach_search import LIMIT
 from quiltwork.tables.verification.group_verification import verify_counts
 from quiltwork.tables.verification.max_m import MaxM, max_m_of_counts
@@ -161,9 +161,10 @@ def verify_published(
     Theorem: docs/theory/own-rows.md
     """
     size, rule = parse_m(m), as_constraint(constraint)
-    check_columns(read_table(published), read_table(originals))
+    check_columns(as_table(published), as_table(originals))
+    # Row groups decide; nothing has to be made again.
     if row_groups is not None:
-        check_columns(published, read_table(row_groups))
+        check_columns(published, as_table(row_groups))
         counts = counted_row_groups(published, originals, row_groups)
         if counts is None:
             raise InvalidInputError(
@@ -181,6 +182,7 @@ def verify_published(
     ):
         try:
             remade = require_local(anonymize(originals, rule, **options)).table
+        # These options cannot have made the table.
         except (NotPrivateError, UnsupportedError):
             continue
         counts = counted_row_groups(published, originals, remade)
@@ -246,6 +248,7 @@ class PublishedCheck:
     def may_be_made_again(self, m: int) -> bool:
         """Whether boxes do not determine the rows, and no record is obviously nobody's."""
         sums = self.capacity.sum(axis=0)
+        # Against outsiders, whose rows are in a group does not matter.
         return m > 0 and bool(
             (sums != self.classes.shown).any() and (sums >= self.classes.shown).all()
         )
@@ -302,6 +305,7 @@ class PublishedCheck:
         )
         verified, bound = np.flatnonzero(known), constraint.bind(published.encoded)
         names = encoded, published.group_values
+        # m = 0 first, over all groups: it does not depend on whose rows are where.
         verdict = verify_counts(names, counts, bound, 0, "exact", limit)
         if verdict.private and len(verified):
             names = encoded, lambda group: published.group_values(int(verified[group]))

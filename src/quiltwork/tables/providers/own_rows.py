@@ -94,6 +94,7 @@ class RowClasses:
 
     def _flow(self) -> Counts:
         """Solve the assignment by one maximum flow from classes to cells, O(pairs) in practice."""
+        # Imported here, as most tables need no flow and SciPy is slow to import.
         from scipy.sparse import csr_array
         from scipy.sparse.csgraph import maximum_flow
 
@@ -232,6 +233,7 @@ def row_group_counts(published: Table, row_groups: Table, names: tuple[str, ...]
     ]
     rows = (encoded.provider, row_groups.groups.labels, encoded.sensitive)
     cells = [np.array(code, dtype=np.int64)[row] for code, row in zip(code_maps, rows, strict=True)]
+    # −1 marks what is in no published group, of no provider, or an unpublished value.
     if any((cell < 0).any() for cell in cells):
         raise InvalidInputError(
             "Some row groups are in no published group, or of an unknown provider: they belong to "

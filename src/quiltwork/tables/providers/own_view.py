@@ -33,7 +33,7 @@ from quiltwork.tables.providers.own_rows import (
     find_row_classes,
     row_group_counts,
 )
-from quiltwork.tables.table import Table, read_table
+from quiltwork.tables.table import Table, as_table
 from quiltwork.wording import argument
 
 Answer: TypeAlias = Literal["holds", "breached", "cannot tell"]
@@ -214,10 +214,10 @@ def own_view(
     Theorem: docs/theory/own-rows.md
     """
     allowed = integer(left_out, "left_out", 0)
-    check_columns(read_table(published), read_table(own))
+    check_columns(as_table(published), as_table(own))
     row_counts = None
     if row_groups is not None:
-        row_counts = row_group_counts(published, read_table(row_groups), ("",))
+        row_counts = row_group_counts(published, as_table(row_groups), ("",))
     classes, _, unmatched = find_row_classes(published, own, row_counts)
     rows, shown = unmatched + int(classes.weight.sum()), classes.shown
     if row_counts is None:
@@ -238,6 +238,7 @@ def own_view(
         rule = as_constraint(constraint).bind(published.encoded)
         encoded = published.encoded
         states = [_broken(rule.parts, encoded, least[g], most[g], shown[g]) for g in shared_groups]
+        # A group that fails for everybody is a breach, whether own rows are in it or not.
         outsiders = verify_m_privacy(published, as_constraint(constraint), 0)
         if not outsiders.private:
             texts = [published.group_values(g) for g in range(len(shown))]
@@ -269,6 +270,7 @@ def own_view(
 
 def _most(classes: RowClasses, missing: int, allowed: int) -> Counts:
     """Return group × value: the most that may be left of the others."""
+    # Any of the rows may be absent, so nothing has to be removed.
     if allowed:
         return classes.shown
     most = classes.shown - classes.certain
@@ -317,6 +319,7 @@ def _broken(
             is_determined = (least == most).all() and _between(part, encoded, least, shown) is False
             if is_determined or (part.eg_monotonic and not part.holds(_seen(encoded, most))):
                 return True
+    # An empty group protects nobody: then every single remaining record is the least set.
     lowest = [least] if least.any() else [*np.eye(len(most), dtype=np.int64)[most > 0]]
     results = (_between(part, encoded, low, shown) for part in parts for low in lowest)
     return False if all(results) else None
@@ -329,6 +332,7 @@ def _seen(encoded: CodedTable, histogram: Counts) -> SecretCounts:
 
 def _between(part: Constraint, encoded: CodedTable, low: Counts, high: Counts) -> bool | None:
     """Return whether a part holds for every histogram from `low` to `high`; None: undecided."""
+    # If it holds for the smallest set, it holds for all larger ones.
     if part.eg_monotonic or (low == high).all():
         return part.holds(_seen(encoded, low))
     if not all(part.holds(_seen(encoded, end)) for end in (low, high)):

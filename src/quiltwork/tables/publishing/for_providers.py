@@ -129,6 +129,7 @@ def _weakest(table: Table, constraint: Constraint, verified: int) -> MaxM:
     safe = max_m_above(table, constraint, _LIMIT, verified)
     breach, encoded = safe.breach, table.encoded
     k = constraint.records_asked
+    # Without a settled breach by providers there is no weakest coalition to name.
     if breach is None or breach.outsiders or not breach.settled or encoded.subject is not None:
         return safe
     counts = count_groups(encoded, table.groups.labels, table.groups.count)
@@ -163,9 +164,18 @@ def write_row_groups(
     Raises:
         InvalidInputError: if the folder exists, or a provider's name cannot be a file name.
         StorageError: if it cannot be written.
+
+    >>> import pandas, tempfile
+    >>> from quiltwork.tables import anonymize
+    >>> frame = pandas.DataFrame({"who": [*"ABAB"], "age": [20, 21, 22, 23], "ill": [*"xyxy"]})
+    >>> publication = anonymize(Table(frame, "who", ["age"], "ill"), KAnonymity(2), m=0)
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     [path.name for path in write_row_groups(publication, f"{folder}/row_groups")]
+    ['A.csv', 'B.csv']
     """
 
     row_groups = require_local(publication).row_groups()
+    # Names come from data: none may leave the folder or hide a file.
     for name in row_groups:
         if not name or Path(name).name != name or "\0" in name or name.startswith("."):
             raise InvalidInputError(

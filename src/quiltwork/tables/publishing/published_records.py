@@ -180,6 +180,7 @@ class PublishedRecords(Publication):
         keys = [column.codes[self.rows] for column in self.source.encoded.secrets]
         carried = (encode_column(self.source.data, name, "value") for name in self.source.carried)
         keys += [column.codes[self.rows] for column in carried]
+        # Input order must not show, not even among equal records.
         return np.lexsort((*keys[::-1], self.labels))
 
     @cached_property
@@ -328,6 +329,7 @@ def require_local(value: object) -> PublishedRecords:
 def _bounds(column: Column, box: ColumnBoxes) -> dict[str, list[Any]]:
     """Return the machine-readable columns of one quasi-identifier, by group."""
     name = column.name
+    # Sets have no order, so there is no low and high end.
     if box.members is not None:
         return {f"{name}_size": box.members.sizes.tolist()}
     if column.hierarchy is not None and column.kind != "numeric":

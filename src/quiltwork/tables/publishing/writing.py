@@ -43,6 +43,7 @@ def write_table(table: Any, path: Any, formulas: Formulas = "keep") -> Path:
     """Write an Arrow table to a `.csv` or `.parquet` file, completely or not at all."""
     target = check_ending(path)
     check_formulas(formulas, target)
+    # Written to a temporary file first, so that readers never see half a table.
     with replacing(target) as file:
         if target.suffix == ".parquet":
             from pyarrow import parquet
@@ -65,6 +66,7 @@ def _escaped(table: Any) -> Any:
     for column in table.columns:
         if types.is_string(column.type) or types.is_large_string(column.type):
             looks = pc.match_substring_regex(column, FORMULA)
+            # Negative numbers and ranges such as -5..3 begin with a sign and are no formulas.
             formula = pc.and_not(looks, pc.match_substring_regex(column, NO_FORMULA))
             column = pc.if_else(formula, pc.utf8_replace_slice(column, 0, 0, "'"), column)
         columns.append(column)

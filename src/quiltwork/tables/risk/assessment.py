@@ -40,7 +40,7 @@ from quiltwork.tables.risk.definetti import LearnerScore, definetti
 from quiltwork.tables.risk.downcoding import DowncodingResult, downcoding, downcoding_of_texts
 from quiltwork.tables.risk.intersection import Intersection, rehearse_intersection
 from quiltwork.tables.risk.subtraction import SubtractionResult, subtraction
-from quiltwork.tables.table import Table, read_table
+from quiltwork.tables.table import Table, as_table
 
 QUERIES = 2500
 _QUERY_WORK = 200_000_000
@@ -277,7 +277,7 @@ def assess(
     (3, ['minimality', 'deFinetti', 'downcoding', 'intersection', 'subtraction'])
     """
     publication = released if isinstance(released, PublishedRecords) else None
-    table = read_table(released if publication is None else publication.table)
+    table = as_table(released if publication is None else publication.table)
     _check("against", against, Intersection, "intersection(earlier, later)")
     for item in learned if isinstance(learned, tuple) else (learned,):
         _check("learned", item, LearnerScore, "definetti(publication)")
@@ -290,6 +290,7 @@ def assess(
     cuts = None if publication is None else _cuts(publication)
     downcoded = downcoding_of_texts(table) if publication is None else downcoding(publication)
     subtracted = subtraction(table)
+    # The report names the sensitive column that groups reveal most about.
     best = max(disclosed, key=lambda item: item.gain)
     return Assessment(
         rows=table.encoded.rows,
@@ -310,6 +311,7 @@ def assess(
 
 def _kept(publication: PublishedRecords) -> TableUtility:
     """Measure what a publication keeps, and the facts for its providers."""
+    # Fewer queries on large tables, to bound the time of the report.
     queries = max(50, min(QUERIES, _QUERY_WORK // publication.source.encoded.rows))
     return TableUtility(
         made=f"{publication.constraint} against {coalition_text(publication.m)}, made by the "

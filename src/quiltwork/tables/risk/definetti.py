@@ -24,7 +24,7 @@ from quiltwork.tables.codes.encoding import Column, match_codes
 from quiltwork.tables.generalization.published_texts import fitting_groups
 from quiltwork.tables.metrics.models import ValueCounts, sensitive_column, value_counts
 from quiltwork.tables.publishing.published_records import Publication, require_local
-from quiltwork.tables.table import Table, check_same_roles, read_table
+from quiltwork.tables.table import Table, as_table, check_same_roles
 
 ROUNDS = 10
 """How often the model is fitted; on Adult its score hardly changes after two rounds."""
@@ -134,7 +134,7 @@ def definetti_of_texts(published: Table, original: Table) -> tuple[LearnerScore,
         InvalidInputError: if columns do not match, or nobody fits a group.
         UnsupportedError: for too many pairs of person and possible value.
     """
-    check_same_roles(read_table(published), read_table(original))
+    check_same_roles(as_table(published), as_table(original))
     row, group = fitting_groups(published, original, np.arange(original.encoded.rows))
     if not len(row):
         raise InvalidInputError(
@@ -168,6 +168,7 @@ def _thinned(counts: ValueCounts) -> NDArray[np.bool_]:
 def _binned(column: Column, rows: Ints) -> Ints:
     """Return a column's codes for the model; many numbers are binned into about equal sizes."""
     codes = column.codes[rows].astype(np.int64)
+    # Categories have no order to bin by.
     if column.kind == "categorical" or len(column.values) <= _BINS:
         return codes
     cumulative = np.cumsum(np.bincount(codes, minlength=len(column.values)))
@@ -231,8 +232,10 @@ def learned_shares(
             )  # computed anew each round: keeping all would fill memory
             weight_of = np.bincount(cell_of, shares, domain * values).reshape(domain, values)
             score += np.log((weight_of + 1) / (total + domain)).ravel()[cell_of]
+        # Subtract the maximum before exp, against underflow.
         score -= np.maximum.reduceat(score, pairs.starts)[pairs.person]
         shares = _per_person(pairs, np.maximum(np.exp(score), _TINY))
+        # Sinkhorn: alternate scaling to the groups' counts and to 1 per person.
         for _ in range(SCALINGS):
             received = np.bincount(pairs.cell, shares, len(counts.records))
             factor = counts.records / np.maximum(received, _TINY)

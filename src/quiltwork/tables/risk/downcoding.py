@@ -22,7 +22,7 @@ from quiltwork.results import ResultBase
 from quiltwork.tables.generalization.published_texts import RANGE, label_of
 from quiltwork.tables.publishing.published_records import Publication, require_local
 from quiltwork.tables.risk.overlaps import EVERYTHING
-from quiltwork.tables.table import Table, read_table
+from quiltwork.tables.table import Table, as_table
 
 Counts = NDArray[np.int64]
 
@@ -59,7 +59,7 @@ def downcoding_of_texts(table: Table) -> DowncodingResult:
     >>> downcoding_of_texts(Table(frame, None, ["age"], "ill"))
     DowncodingResult(cells=5, generalized=5, told=4, certain=False)
     """
-    groups = read_table(table).groups
+    groups = as_table(table).groups
     sizes = np.bincount(groups.labels, minlength=groups.count)
     generalized = revealed = 0
     for column in table.encoded.quasi:
@@ -93,6 +93,7 @@ def downcoding(publication: Publication) -> DowncodingResult:
         is_range = box.lower < box.upper
         values = 1 + is_range + box.missing if box.members is None else box.members.sizes
         generalized += int(sizes[values > 1].sum())
+        # A label names all its leaves, whether they occur or not.
         if column.hierarchy is None:
             revealed += _told(values, sizes)
     return DowncodingResult(len(published.rows) * len(columns), generalized, revealed, certain=True)
@@ -101,6 +102,7 @@ def downcoding(publication: Publication) -> DowncodingResult:
 def _told(values: Counts, sizes: Counts) -> int:
     """Return how many cells the ends and members of boxes account for; 1 is an exact value."""
     several = np.where(values > 1, values, 0)
+    # A set with more members than records cannot be a smallest box: other rules made it.
     return 0 if (several > sizes).any() else int(several.sum())
 
 

@@ -28,7 +28,7 @@ from quiltwork.tables.partitioning.coded_records import records_of
 from quiltwork.tables.partitioning.recipe import partition
 from quiltwork.tables.publishing.published_records import Publication, assemble, require_local
 from quiltwork.tables.risk.overlaps import ColumnLabels, overlaps
-from quiltwork.tables.table import Table, check_same_roles, parse_orders, read_table
+from quiltwork.tables.table import Table, as_table, check_same_roles, parse_orders
 
 MOST_PAIRS = 2_000_000_000
 """The most pairs of groups that are compared."""
@@ -139,12 +139,13 @@ def intersection(
     >>> result.most  # then only the woman in her twenties can have the flu
     4
     """
-    check_same_roles(read_table(earlier), read_table(later))
+    check_same_roles(as_table(earlier), as_table(later))
     orders, trees = parse_orders(ordinal), mapping_by_column(hierarchies, "hierarchies")
     for name in (*orders, *trees):
         if name not in earlier.quasi_identifiers:
             raise InvalidInputError(f"Column {name!r} is declared, but is not a quasi-identifier.")
     releases = _releases(earlier, later)
+    # With subjects the pairs of groups are known; otherwise all overlapping pairs count.
     if earlier.subject is not None and later.subject is not None:
         return _by_subject(*_people(earlier, later), *releases)
     overlap_of, earlier_codes, later_codes = [], [], []
@@ -186,6 +187,7 @@ def rehearse_intersection(publication: Publication) -> Intersection:
     published = require_local(publication)
     encoded, recipe = published.source.encoded, published.recipe
     records, second = records_of(encoded), recipe
+    # Another cut is needed: the same rule would make the same table.
     if recipe.rules.split == "range":
         weights = tuple(0.5**place for place in range(len(encoded.quasi)))
         records = replace(records, axes=replace(records.axes, weights=weights))

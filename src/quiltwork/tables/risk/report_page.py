@@ -129,6 +129,7 @@ def reidentification_section(risk: Reidentification) -> Html:
         "records in the group",
         "share of records",
         (Line("records in groups of at most this size", points, marks=len(points) == 1),),
+        # Group sizes that span orders of magnitude need a logarithmic axis.
         log_x=sizes[-1][0] >= 10 * sizes[0][0],
     )
     rows = [
@@ -284,7 +285,15 @@ def write_page(path: str | Path, text: str) -> Path:
 
 
 def report(assessment: Assessment, name: str = "the table") -> TableReport:
-    """Return the report on an assessment of a publication, or of a table as it stands."""
+    """Return the report on an assessment of a publication, or of a table as it stands.
+
+    >>> import pandas
+    >>> from quiltwork.tables import Table
+    >>> from quiltwork.tables.risk import assess
+    >>> frame = pandas.DataFrame({"age": ["20..29"] * 3, "ill": ["flu", "cold", "flu"]})
+    >>> report(assess(Table(frame, None, ["age"], "ill"))).headline["Smallest group (k)"]
+    '3'
+    """
     assessment, name = instance(assessment, Assessment, "assessment"), instance(name, str, "name")
     records = f"{assessment.rows:,} record{'' if assessment.rows == 1 else 's'}"
     if assessment.kept is None:

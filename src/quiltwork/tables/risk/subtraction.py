@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from quiltwork.results import ResultBase
 from quiltwork.tables.codes.group import SparseCounts, by_value, count_records
-from quiltwork.tables.table import Table, read_table
+from quiltwork.tables.table import Table, as_table
 
 _PORTION = 1 << 22  # pairs of group and provider × values, evaluated together to bound memory
 
@@ -74,8 +74,9 @@ def subtraction(table: Table) -> SubtractionResult | None:
     >>> result.told, result.smallest  # two providers know what the third has, if it is one value
     ({2: 2}, ('a', 'c'))
     """
-    encoded, groups = read_table(table).encoded, table.groups
+    encoded, groups = as_table(table).encoded, table.groups
     providers, values = len(encoded.providers), len(encoded.sensitive_values)
+    # Nobody to subtract, or people of several providers, whose removal is not by record.
     if providers == 1 or encoded.subject is not None:
         return None
     columns = groups.labels, encoded.provider, encoded.sensitive
@@ -130,6 +131,7 @@ def _alone(counts: SparseCounts, first: Ints) -> tuple[int, float, float]:
     own = np.bincount(owner, weights=records, minlength=counts.providers)
     before, gained = np.full(len(own), float(top.sum())), np.zeros(len(own))
     pair_of = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(group))))
+    # The table pair × value can be much larger than the data.
     step = max(1, _PORTION // counts.values)
     for start in range(0, len(first), step):
         entries = slice(first[start], first[start + step] if start + step < len(first) else None)

@@ -120,6 +120,7 @@ class SparkPublication(Publication):
             raise InvalidInputError(f"{str(target)!r} already exists; choose another folder.")
         writer = (_escaped(self.frame) if formulas == "escape" else self.frame).write
         if target.suffix == ".csv":
+            # Doubled quotes, as other CSV readers expect; Spark's default is a backslash.
             writer.options(header=True, escape='"').csv(str(target))
         else:
             writer.parquet(str(target))
@@ -174,6 +175,7 @@ def anonymize_spark(
         recipe.method == "separate",
     )
     coalition = 0 if is_separate else recipe.m
+    # Cached on disk: every pass over the tree reads them again.
     blocks = encoded_blocks(table, frame, domains).persist(StorageLevel.DISK_ONLY)
     published: Any = None
     try:
@@ -183,6 +185,7 @@ def anonymize_spark(
         guard = Guard(constraint, coalition, domains.table)
         _check_roots(roots, domains, guard, is_separate)
         leaves = grow(router, roots, measure, domains.axes, guard, subtree_rows)
+        # A subtree cannot compare its boxes with those of other subtrees.
         allows_splits = recipe.rules.provider_splits and provider_splits_are_sound(constraint)
         rules = replace(recipe.rules, provider_splits=allows_splits)
         subtree_recipe = replace(recipe, constraint=constraint, m=coalition, rules=rules)
@@ -195,10 +198,12 @@ def anonymize_spark(
         published = published.persist(StorageLevel.DISK_ONLY)
         if progress is not None:
             progress(0, domains.rows)
+        # The same gate as on one machine: counted again from what is published.
         verdicts = part_verdicts(table, published, domains, constraint, recipe.m)
         _check_verdicts(verdicts, domains.rows)
         if progress is not None:
             progress(domains.rows, domains.rows)
+    # Also on an interrupt: published rows must not stay on the workers' disks.
     except BaseException:
         if published is not None:
             published.unpersist()
@@ -250,6 +255,7 @@ def _check_verdicts(verdicts: list[PartVerdict], rows: int) -> None:
     """Raise an error unless all rows were verified as private."""
     verdict = combine_verdicts(verdicts)
     counted = sum(part.rows for part in verdicts)
+    # A lazy frame can be recomputed from a source that changed between passes.
     if counted != rows:
         raise NotPrivateError(
             f"The source had {rows:,} rows at first and {counted:,} rows when it was published, so "

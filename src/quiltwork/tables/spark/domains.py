@@ -84,6 +84,7 @@ class Domains:
     def holdings(self, table: Counts) -> SparseCounts:
         """Return records by provider and sensitive value as the counts of a single group."""
         classes = len(self.table.classes)
+        # Sum columns of one class; the last column counts records without a value.
         if self.table.class_of is not None:
             table = table @ (np.arange(classes + 1) == self.table.class_of[:, None])
         return one_group(table, classes)
@@ -133,6 +134,7 @@ def read_domains(table: Table, frame: DataFrame) -> Domains:
     if table.provider is not None:
         providers = _providers(tables[-1], table.provider)
         types[table.provider] = tables[-1].schema.field(table.provider).type
+    # The driver holds such a table for each node that a pass counts.
     if len(providers) * len(values) > MOST_CELLS:
         raise UnsupportedError(
             f"{len(providers):,} providers and {len(values):,} sensitive values are too many "
@@ -156,6 +158,7 @@ def read_domains(table: Table, frame: DataFrame) -> Domains:
 
 def _encoded(table: Table, distinct: Any, name: str, tree: Hierarchy | None = None) -> Column:
     """Encode the distinct values of a column; refuse missing ones with their number of rows."""
+    # "value" first: the local error would count distinct values, not rows.
     column = encode_column(
         ArrowFrame.of(distinct), name, "value", table.orders.get(name), tree, _no_position
     )
@@ -195,6 +198,7 @@ def _providers(distinct: Any, name: str) -> tuple[Any, ...]:
 def bind_constraint(constraint: Constraint, domains: Domains) -> Constraint:
     """Bind a constraint to this table: the labels of values, and their distribution."""
     all_values = np.arange(len(domains.table.sensitive_values), dtype=np.int32)
+    # A table with one row per value is enough to bind labels; the counts are set afterwards.
     sample = domains.encoded(domains.table.quasi, np.zeros_like(all_values), all_values)
     parts = [part.bind(sample) for part in constraint.parts]
     counts = tuple(domains.table.by_class(domains.sensitive_counts).tolist())
@@ -217,6 +221,7 @@ def _counted(frame: DataFrame, sets: Sequence[Sequence[str]]) -> list[Any]:
     sums = counted.agg(
         functions.grouping_id().alias(_SET), functions.count(functions.lit(1)).alias(COUNT)
     )
+    # One more than allowed, so that too many values are noticed before they reach the driver.
     collected = sums.limit(MOST_VALUES * len(sets) + 1).toArrow()
     set_of = collected.column(_SET).to_numpy()
     tables = []

@@ -35,6 +35,7 @@ def spark_frame(table: Table) -> DataFrame:
         return frame
     session = spark_session()
     local = decode_dictionaries(table.data.arrow())
+    # The setting belongs to the user's session, so it is restored.
     before = session.conf.get(_TIMES)
     session.conf.set(_TIMES, "TIMESTAMP_NTZ")
     try:
@@ -63,6 +64,7 @@ def map_batches(
 
         return function(pa.RecordBatch.from_arrays(part.columns, names=names) for part in batches)
 
+    # Temporary names without dots, which Spark would parse as field access.
     numbered = frame.toDF(*(f"column{place}" for place in range(len(names))))
     return numbered.mapInArrow(named, schema)
 
@@ -85,6 +87,7 @@ def spark_session(settings: Mapping[str, str] | None = None, log_level: str | No
         raise UnsupportedError(
             "backend='spark' needs PySpark: install it with pip install 'quiltwork[spark]'."
         ) from None
+    # A user's session keeps its settings.
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
@@ -123,6 +126,7 @@ def with_this_package() -> Iterator[None]:
     try:
         yield
     except Exception as error:
+        # By name, since PySpark need not be installed to raise other errors.
         if not type(error).__module__.startswith(("pyspark", "py4j")):
             raise
         match = _LACKING.search(str(error))

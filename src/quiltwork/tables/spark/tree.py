@@ -133,6 +133,7 @@ def grow(
         pending = {node: pending[node] for node in children_of}
         for node, children in children_of.items():
             if not all(guard.withstand(measured[child].holdings)[0] for child in children):
+                # Not private: try the node's next axis in the next pass.
                 router.uncut(node)
                 continue
             del leaves[node], pending[node]
@@ -161,6 +162,7 @@ def measurer(blocks: DataFrame, domains: Domains) -> Measurer:
 
     Workers count their own blocks; Spark adds up the counts; only the sums reach the driver.
     """
+    # As many nodes per pass as the driver can hold counts for.
     together = max(1, MOST_CELLS // sum(_shapes(domains)))
 
     def measure(router: Router, nodes: list[int]) -> dict[int, Measure]:
@@ -236,6 +238,7 @@ def _counter(
             for total, codes, shape in zip(totals, (*rows.codes, holding), shapes, strict=True):
                 total += np.bincount(at * shape + codes, minlength=len(total))
         for place, total in enumerate(totals):
+            # Only non-zero counts are sent.
             cells = np.flatnonzero(total)
             if len(cells):
                 yield pa.RecordBatch.from_pydict(
@@ -266,6 +269,7 @@ def _sender(
         import pyarrow as pa
 
         for rows, at in _records_of_nodes(domains, router, leaves, batches):
+            # One block per subtree, so that Spark can group blocks by subtree.
             order = np.argsort(at, kind="stable")
             present, starts = np.unique(at[order], return_index=True)
             parts = [packed(rows.take(part)) for part in np.split(order, starts[1:])]

@@ -42,6 +42,7 @@ BLOCK_SCHEMA = "data binary"
 
 def packed(records: CodedRecords) -> bytes:
     """Serialize records to bytes."""
+    # Protocol 5 stores arrays without copying them.
     return pickle.dumps((records.codes, records.provider, records.sensitive), protocol=5)
 
 
@@ -101,6 +102,7 @@ def _codes(part: Any, name: str, values: tuple[Any, ...]) -> NDArray[np.int64]:
 
     array = part.column(name).combine_chunks()
     present = [value for value in values if value is not None]
+    # As in local encoding: −0.0 becomes 0.0, NaN is missing.
     if pa.types.is_floating(array.type):
         array = pc.add(array, pa.scalar(0.0, array.type))
         array = pc.if_else(pc.is_nan(array), None, array)
@@ -149,6 +151,7 @@ def _finisher(table: Table, domains: Domains, recipe: Recipe) -> Callable[[Any],
         )
         encoded = domains.encoded(quasi, rows.provider, rows.sensitive)
         by_class = replace(rows, sensitive=encoded.row_classes, values=len(encoded.classes))
+        # The same function as on one machine.
         labels = partition(encoded, by_class, recipe)
         return _published(domains, encoded, labels, owner, secrets)
 
@@ -282,6 +285,7 @@ def _verified(
     local = Table(rows, provider, quasi, sensitive, missing="value")
     owners, secrets = _owners_and_secrets(domains, rows, provider)
     local_codes = local.encoded  # its codes of quasi-identifiers define the groups
+    # Codes of the whole table: a worker sees only some values and providers.
     local.__dict__["encoded"] = domains.encoded(local_codes.quasi, owners, secrets)
     groups = local.groups
     counts = count_groups(local.encoded, groups.labels, groups.count)

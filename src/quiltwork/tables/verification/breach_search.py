@@ -97,6 +97,7 @@ def find_breach(
     for part in constraint.parts:
         checks, between = Checks(group, part, limit), None
         try:
+            # Cheapest first: no coalitions, then coalitions, then sets between them and the whole.
             if not part.needs_coalitions(group):
                 members = part.breach(group, m, checks.count)
             elif part.eg_monotonic:
@@ -104,6 +105,7 @@ def find_breach(
             else:
                 members, between = _try_sets_between(group, part, m, checks)
         except LimitReached:
+            # A later part may still be breached, which would decide.
             done, settled = done + checks.done - 1, False
             continue
         except UnsupportedError as error:  # another part may still be breached, which decides
@@ -122,6 +124,7 @@ def _try_coalitions(
 ) -> tuple[int, ...] | None:
     """Try coalitions until one breaches."""
     for _, members in coalitions(group, m):
+        # Before the work: a portion is evaluated as a whole.
         if checks.done + len(members) > checks.limit:
             checks.done += 1
             raise LimitReached
@@ -138,6 +141,7 @@ def _try_sets_between(
     """Find a coalition and a violating set of what it leaves and more, as weights by kind."""
     tried, limit = 0, checks.limit
     for number, members in coalitions(group, m):
+        # Outsiders first: a group that fails as it is needs no coalition.
         if not checks.done:
             checks.done = 1
             if not part.holds(group.left(())):
@@ -236,6 +240,7 @@ def _finding(
     left = group.left(members) if between is None else group.histogram(between)
     part = next(part for part in parts if not part.holds(left))
     if between is None:
+        # Greedy: one minimal coalition is named; others may exist.
         for member in members[::-1] if len(members) <= _MOST_SHRUNK else ():
             rest = [other for other in members if other != member]
             if rest and not part.holds(group.left(rest)):

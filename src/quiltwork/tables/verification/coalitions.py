@@ -46,6 +46,7 @@ def spaces(group: Group, m: int) -> Iterator[Space]:
         yield Space(everyone, min(m, inside - 1), inside - 1)
     elif m < inside:
         yield Space(everyone, m, inside - 1)
+    # One provider with records must stay out; for each of them, all others may collude.
     elif group.contributors is not None:
         for spared in group.contributors.nonzero()[0].tolist():
             others = tuple(i for i in everyone if i != spared)
@@ -92,6 +93,7 @@ def coalitions(group: Group, m: int) -> Iterator[tuple[int, Flags]]:
     else:
         power = weights_left(group, np.eye(group.size, dtype=np.bool_)).sum(axis=1).tolist()
     for space in spaces(group, m):
+        # Strongest first: if the group can be breached, they are likeliest to do it.
         teams = combinations(sorted(space.candidates, key=power.__getitem__), space.level)
         number = comb(len(space.candidates), space.level)
         while portion := list(islice(teams, _PORTION)):

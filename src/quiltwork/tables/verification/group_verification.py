@@ -46,6 +46,7 @@ def groups_withstand(counts: SparseCounts, constraint: Constraint, m: int) -> Fl
     """
     private = np.ones(counts.groups, dtype=np.bool_)
     doubts: list[tuple[Ints, Constraint]] = []
+    # EG-monotonic parts have cheap bounds; they exclude groups before costly parts see them.
     for part in sorted(constraint.parts, key=lambda part: not part.eg_monotonic):
         remaining = np.flatnonzero(private)
         if not len(remaining):
@@ -141,6 +142,7 @@ def _weight(group: Group, constraint: Constraint) -> int:
     """Return the cost of trying one coalition, in steps of `covered_by_few`."""
     if not any(part.needs_coalitions(group) for part in constraint.parts):
         return 1
+    # Linear in the values and providers of the group, as the arrays for one coalition are.
     return 1 + len(group.values) // 42 + group.size // 170
 
 

@@ -17,7 +17,7 @@ from quiltwork.exact import integer
 from quiltwork.tables.codes.group import Ints, SparseCounts, count_groups
 from quiltwork.tables.constraints.constraint import Conjunction, Constraint, as_constraint
 from quiltwork.tables.constraints.k_anonymity import KAnonymity
-from quiltwork.tables.table import Table, read_table
+from quiltwork.tables.table import Table, as_table
 from quiltwork.tables.verification.breach_search import LIMIT, Finding
 from quiltwork.tables.verification.group_verification import Names, first_breach, verdict_of
 from quiltwork.tables.verification.verdict import Verdict
@@ -110,7 +110,7 @@ def max_m_above(
     table: Table, constraint: Constraint | Callable[..., bool], limit: int, known: int
 ) -> MaxM:
     """Return `max_m` of a table that is known to withstand `known` colluding providers."""
-    bound = as_constraint(constraint).bind(read_table(table).encoded)
+    bound = as_constraint(constraint).bind(as_table(table).encoded)
     counts = count_groups(table.encoded, table.groups.labels, table.groups.count)
     return max_m_of_counts((table.encoded, table.group_values), counts, bound, limit, known)
 
@@ -120,6 +120,7 @@ def max_m_of_counts(
 ) -> MaxM:
     """Return `max_m` of counted groups that are known to withstand `known` colluding providers."""
     safe, weakest, start = len(names[0].providers) - 1, None, 0
+    # A budget over all groups, so that many hard groups cannot take limit checks each.
     remaining = 3 * limit // 2
 
     def next_breach(groups: Ints, m: int) -> Finding:
@@ -166,6 +167,7 @@ def _largest_passing_k(
     def private(asked: Constraint) -> bool:
         return first_breach(counts, every, asked, m, "exact", limit, limit).group < 0
 
+    # Lowering k helps only if nothing else fails.
     if not ks or not (not others or private(Conjunction(others))):
         return None
     low, high = 0, max(ks)

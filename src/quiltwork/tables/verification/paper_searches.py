@@ -45,6 +45,7 @@ def search(
     scores = [score(constraint, one, VERIFICATION_ALPHA) for one in attack_power]
     if method == "adaptive":
         method = "binary" if float(np.mean(scores)) < THRESHOLD else "top-down"
+    # With shared people there is one space for each provider that stays out.
     for space in spaces(group, m):
         order = sorted(space.candidates, key=lambda i: (-scores[i], i))
 
@@ -89,6 +90,7 @@ def top_down(space: Space, breached: Breached) -> int | None:
         )
         supersets = len(space.candidates) - size + 1
         layer = [mask for mask, number in breaching_supersets.items() if number == supersets]
+        # At the last level the strongest coalition first; above it the weakest, to prune more.
         layer.sort(key=_bits if size - 1 == space.level else operator.neg)
     return None
 

@@ -30,6 +30,9 @@ class Verdict(ResultBase):
         left_size: the number of these records (people).
         outsiders: whether the group fails even for someone who is not a provider.
         settled: False if the search reached its limit; the table then counts as not private.
+
+    >>> print(Verdict(True, (), (), 3, 1, "exact", "2-anonymity").explain())
+    Private: no coalition of at most 1 provider breaches 2-anonymity (3 checks, exact).
     """
 
     schema = ("verdict", 1)
@@ -58,6 +61,7 @@ class Verdict(ResultBase):
                 f"check{'' if self.checks == 1 else 's'}, {self.method})."
             )
         group = ", ".join(map(str, self.group))
+        # An undecided group is reported apart from a breach, though both count as not private.
         if not self.settled:
             where = f"the group ({group})" if self.group else "a group"
             done = f" ({self.checks:,} done)" if self.checks else ""
@@ -83,6 +87,7 @@ class Verdict(ResultBase):
     def as_error(self) -> NotPrivateError:
         """The error that withholds a table that failed verification; it shows no record."""
         reason = "a group needs more checks than the limit allows"
+        # Neither values nor the group's texts: the error may reach people who must not see them.
         if self.settled:
             subject = "anyone" if self.outsiders else _listed(self.coalition)
             reason = f"in one of its groups {subject} would breach {self.broken}"
