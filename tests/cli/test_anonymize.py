@@ -163,7 +163,7 @@ def test_a_hierarchy_is_never_written_over_and_two_outputs_are_two_files(cli, ho
     assert "one of the inputs" in ran.err
     ran = cli(*asked, "--output", str(out), "--report", str(out))
     assert ran.code == 2
-    assert "written twice" in ran.err
+    assert "named for two outputs" in ran.err
     ran = cli(*asked, "--hierarchy", f"zip={tree}", "--output", str(out))
     assert "given twice" in ran.err
 

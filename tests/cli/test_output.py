@@ -65,7 +65,7 @@ def test_progress_draws_on_a_terminal_but_never_under_json():
 
 
 def test_long_work_says_so_in_lines_where_there_is_no_terminal(cli, probe, monkeypatch):
-    monkeypatch.setattr(output, "_LOGGED", 0.02)
+    monkeypatch.setattr(output, "_FIRST_LOG_LINE", 0.02)
 
     def work() -> None:
         """Work."""

@@ -13,7 +13,7 @@ import click
 
 from quiltwork.cli.belief_check import check, turn
 from quiltwork.cli.command import WithShortHelp, command, exact_number, option, split_list
-from quiltwork.cli.output import Read, check_targets, deliver, prompted, text_table
+from quiltwork.cli.output import Parsed, check_targets, deliver, prompted, text_table
 from quiltwork.errors import InvalidInputError
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def make(
     deliver(document, _lines(made, why, length, own, noise, output), (), output)
 
 
-def _answer(given: str | None, option: str, question: str, read: Callable[[str], Read]) -> Read:
+def _answer(given: str | None, option: str, question: str, read: Callable[[str], Parsed]) -> Parsed:
     """Read what was given, or ask until an answer can be read."""
     if given is not None:
         return read(given)

@@ -19,7 +19,7 @@ import click
 
 from quiltwork import files
 from quiltwork.cli.option_names import OptionNames
-from quiltwork.cli.output import patience
+from quiltwork.cli.output import working_line
 from quiltwork.cli.program import app
 from quiltwork.errors import (
     QuiltworkError,
@@ -54,7 +54,7 @@ def run(arguments: Sequence[str], program: click.Command = app) -> int:
     try:
         with warnings.catch_warnings(), speaking(OptionNames(_SERVERS)):
             _show_own_warnings(as_json)
-            with patience(quiet=as_json or not _SERVERS.isdisjoint(arguments[:1])):
+            with working_line(quiet=as_json or not _SERVERS.isdisjoint(arguments[:1])):
                 code = _invoke(arguments, program)
             sys.stdout.flush()
             return code

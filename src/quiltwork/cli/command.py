@@ -1,4 +1,4 @@
-"""What every command is made with: `@command(example=…)`, or a `group` of such commands.
+"""How commands are declared: `@command(example=…)` on a function, or a `group` of commands.
 
     @command(example="quiltwork count people.csv --by sex --categories f,m --epsilon 1")
     def count(
@@ -10,11 +10,11 @@
 
         emit(files.dump("counts", 1, body), lines)
 
-Its parameters are what can be typed: names and types are those of the options, and what may not be
-None has to be given. Options that several commands share are the fields of a dataclass, or the
-parameters of a function, which the command gets as one (`option_group`). The decorator adds
-`--json` and `--debug` and prints the example in the help. A command returns None; to end with exit
-code 1 after a result, it calls `click.get_current_context().exit(1)`.
+The function's parameters become options and arguments, with their names and types; a parameter
+that may not be None is required. Options shared by several commands are the fields of a dataclass,
+or the parameters of a function, which the command receives as one value (`option_group`). The
+decorator adds `--json` and `--debug` and shows the example in the help. A command returns None; to
+end with exit code 1 after printing a result it calls `click.get_current_context().exit(1)`.
 """
 
 from __future__ import annotations
@@ -36,114 +36,125 @@ from click.core import augment_usage_errors
 from quiltwork.errors import QuiltworkWarning
 
 JSON_KEY = "quiltwork.json"
-"""Where `--json` is kept in click's context; `output.as_json` reads it."""
+"""The key of `--json` in click's context; `output.as_json` reads it."""
 
 
 @dataclass(frozen=True)
-class TypedParameter:
-    """What the default of a parameter says about the option or the argument that it is."""
+class ParameterSpec:
+    """The default value of a parameter that declares it an option or an argument."""
 
-    meaning: str | None
-    shown: str
+    help: str | None
+    metavar: str
     kind: Any
     names: str
-    rest: dict[str, Any]
+    settings: dict[str, Any]
 
-    def made(self, name: str, annotation: str) -> click.Parameter:
-        """Return what click reads for the parameter of a name."""
-        kind, several = annotation.removesuffix(" | None"), annotation.startswith("tuple[")
-        kind = kind.removeprefix("tuple[").removesuffix(", ...]")
-        read = _READ_AS.get(kind) if self.kind is None else self.kind
-        if isinstance(read, tuple):
-            read = click.Choice(read)
-        if read is None and (self.shown == "FILE" or name in ("file", "files")):
-            read = click.Path(readable=False, path_type=str)  # which shells complete
-        rest: dict[str, Any] = {"type": read, "metavar": self.shown or None, **self.rest}
-        optional = several or kind == "bool" or "default" in rest
-        needed = not (optional or annotation.endswith(("None", "Any")))
-        if self.meaning is None:
-            count = -1 if several else 1
-            return click.Argument([name], nargs=count, **{"required": needed or several} | rest)
-        if read is exact_number or read is level_number or read is confidence_number:
-            rest["metavar"] = self.shown or "NUMBER"
-        if kind == "bool":
-            rest |= {"is_flag": True, "type": None}
-        shown = rest.get("default") not in (None, "")
+    def to_click(self, name: str, annotation: str) -> click.Parameter:
+        """Return click's parameter for a name and a type annotation."""
+        type_name, multiple = annotation.removesuffix(" | None"), annotation.startswith("tuple[")
+        type_name = type_name.removeprefix("tuple[").removesuffix(", ...]")
+        kind = _CLICK_TYPES.get(type_name) if self.kind is None else self.kind
+        if isinstance(kind, tuple):
+            kind = click.Choice(kind)
+        if kind is None and (self.metavar == "FILE" or name in ("file", "files")):
+            kind = click.Path(readable=False, path_type=str)  # for completion in shells
+        settings: dict[str, Any] = {"type": kind, "metavar": self.metavar or None, **self.settings}
+        optional = multiple or type_name == "bool" or "default" in settings
+        required = not (optional or annotation.endswith(("None", "Any")))
+        if self.help is None:
+            count = -1 if multiple else 1
+            required = required or multiple
+            return click.Argument([name], nargs=count, **{"required": required} | settings)
+        if kind is exact_number or kind is level_number or kind is confidence_number:
+            settings["metavar"] = self.metavar or "NUMBER"
+        if type_name == "bool":
+            settings |= {"is_flag": True, "type": None}
         names = self.names or f"--{name.rstrip('_').replace('_', '-')}"
         return click.Option(
             [*names.split(), name],
-            help=self.meaning,
-            multiple=several,
-            show_default=shown,
-            **{"required": needed} | rest,
+            help=self.help,
+            multiple=multiple,
+            show_default=settings.get("default") not in (None, ""),
+            **{"required": required} | settings,
         )
 
 
 @dataclass(frozen=True)
 class OptionGroup:
-    """Options of which a command gets what is made of them."""
+    """The default value of a parameter that is built from several options."""
 
-    made: Callable[..., Any]
+    build: Callable[..., Any]
 
 
-def option(meaning: str, shown: str = "", kind: Any = None, *, names: str = "", **rest: Any) -> Any:
-    """Make a parameter an option, as in `option("Write here.", "FILE", names="-o --output")`.
+def option(
+    help: str,
+    metavar: str = "",
+    kind: Any = None,
+    *,
+    names: str = "",
+    **settings: Any,
+) -> Any:
+    """Declare a parameter as an option: `option("Write here.", "FILE", names="-o --output")`.
 
-    `shown` stands for its value in the help; `kind` is what reads it where the parameter's type
-    does not say that, or the words to choose from; `names` is what is typed, if it is not the
-    parameter's own. A default is shown.
+    Args:
+        help: the option's help text.
+        metavar: the placeholder for its value in the help.
+        kind: the function or click type that parses the value, or a tuple of choices; by default
+            it follows from the parameter's annotation.
+        names: the flags, if they are not made from the parameter's name.
+        settings: further arguments of `click.Option`; a default is shown in the help.
     """
-    return TypedParameter(meaning, shown, kind, names, rest)
+    return ParameterSpec(help, metavar, kind, names, settings)
 
 
-def argument(shown: str = "", kind: Any = None, **rest: Any) -> Any:
-    """Make a parameter an argument, typed by its place."""
-    return TypedParameter(None, shown, kind, "", rest)
+def argument(metavar: str = "", kind: Any = None, **settings: Any) -> Any:
+    """Declare a parameter as a positional argument."""
+    return ParameterSpec(None, metavar, kind, "", settings)
 
 
-def option_group(made: Callable[..., Any]) -> Any:
-    """Make a parameter what a dataclass or a function makes of options of its own."""
-    return OptionGroup(made)
+def option_group(build: Callable[..., Any]) -> Any:
+    """Declare a parameter as the value that a dataclass or function builds from its own options."""
+    return OptionGroup(build)
 
 
-def _typed(function: Callable[..., Any]) -> Iterator[click.Parameter]:
-    """Return all that can be typed, in order."""
-    for name, one in signature(function).parameters.items():
-        if isinstance(one.default, OptionGroup):
-            yield from _typed(one.default.made)
-        elif isinstance(one.default, TypedParameter):
-            yield one.default.made(name, str(one.annotation))
+def _click_parameters(function: Callable[..., Any]) -> Iterator[click.Parameter]:
+    """Yield click's parameters for a function, those of option groups in their place."""
+    for name, parameter in signature(function).parameters.items():
+        if isinstance(parameter.default, OptionGroup):
+            yield from _click_parameters(parameter.default.build)
+        elif isinstance(parameter.default, ParameterSpec):
+            yield parameter.default.to_click(name, str(parameter.annotation))
 
 
-def _filled(function: Callable[..., Any], given: dict[str, Any]) -> dict[str, Any]:
-    """Take from what was typed what a function is to be called with."""
+def _arguments(function: Callable[..., Any], values: dict[str, Any]) -> dict[str, Any]:
+    """Return a function's arguments from click's flat values, building its option groups."""
     return {
-        name: one.default.made(**_filled(one.default.made, given))
-        if isinstance(one.default, OptionGroup)
-        else given.pop(name)
-        for name, one in signature(function).parameters.items()
-        if isinstance(one.default, OptionGroup) or name in given
+        name: parameter.default.build(**_arguments(parameter.default.build, values))
+        if isinstance(parameter.default, OptionGroup)
+        else values.pop(name)
+        for name, parameter in signature(function).parameters.items()
+        if isinstance(parameter.default, OptionGroup) or name in values
     }
 
 
 class WithShortHelp(click.Command):
-    """What answers to -h as to --help."""
+    """A command that accepts -h as well as --help."""
 
     def get_help_option_names(self, ctx: click.Context) -> list[str]:
-        """Name both."""
+        """Return both flags."""
         return ["-h", "--help"]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Let every complaint about what was typed know its command."""
+        """Parse the arguments; usage errors carry the command for the hint at its help."""
         with augment_usage_errors(ctx):
             return super().parse_args(ctx, args)
 
 
 class ExampleCommand(WithShortHelp):
-    """A command whose help ends with an example to copy."""
+    """A command whose help ends with an example."""
 
     def __init__(self, *args: Any, example: str = "", **kwargs: Any) -> None:
-        """Take `example`: one or more command lines, shown exactly as given."""
+        """Take the command lines of the example, shown exactly as given."""
         super().__init__(*args, **kwargs)
         self.example = cleandoc(example)
 
@@ -160,13 +171,13 @@ class HelpGroup(WithShortHelp, click.Group):
     """A group that shows its help when no command follows."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        """Turn off click's own answer, whose exit code changed between its versions."""
+        """Disable click's behaviour without arguments, whose exit code differs between versions."""
         super().__init__(*args, **{**kwargs, "no_args_is_help": False})
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Find the command; suggest those spelled alike if there is none."""
+        """Return the command; for an unknown one suggest similar names."""
         if args and not args[0].startswith("-") and self.get_command(ctx, args[0]) is None:
             alike = get_close_matches(args[0], self.list_commands(ctx), n=2)
             meant = f"; did you mean {' or '.join(map(repr, alike))}?" if alike else ""
@@ -174,7 +185,7 @@ class HelpGroup(WithShortHelp, click.Group):
         return super().resolve_command(ctx, args)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Show the help if nothing was typed."""
+        """Show the help if there are no arguments."""
         if not args and not ctx.resilient_parsing:
             click.echo(ctx.get_help())
             ctx.exit()
@@ -182,45 +193,45 @@ class HelpGroup(WithShortHelp, click.Group):
 
 
 _LARGEST = 10**300
-_LITTLE, _MUCH, _NO_LEVEL = Fraction(1, 10_000), 20, 100
-_ENDLESS = re.compile(r"[eE][+-]?0*[1-9]\d{4}")
-"""An exponent of five digits or more: as an exact number it would fill the memory."""
+_SMALL_LEVEL, _LARGE_LEVEL, _IMPLAUSIBLE_LEVEL = Fraction(1, 10_000), 20, 100
+_HUGE_EXPONENT = re.compile(r"[eE][+-]?0*[1-9]\d{4}")
+"""An exponent of five digits or more; its exact fraction would exhaust the memory."""
 
 
 class TypedNumber(Fraction):
-    """An exact number that messages show as it was typed: `0.1`, not `Fraction(1, 10)`."""
+    """An exact number that messages show as typed: `0.1`, not `Fraction(1, 10)`."""
 
     text: str
 
     def __new__(cls, text: str) -> TypedNumber:
-        """Read the text exactly and keep it."""
+        """Parse the text exactly and remember it."""
         number = super().__new__(cls, text)
         number.text = text.strip()
         return number
 
     def __repr__(self) -> str:
-        """Show what was typed."""
+        """Return the text as typed."""
         return self.text
 
     def __reduce__(self) -> tuple[type[TypedNumber], tuple[str]]:
-        """Pickle and copy as the text."""
+        """Pickle as the text."""
         return TypedNumber, (self.text,)
 
     def __copy__(self) -> TypedNumber:
-        """Numbers do not change."""
+        """Return the number itself, which is immutable."""
         return self
 
     def __deepcopy__(self, memo: object) -> TypedNumber:
-        """Numbers do not change."""
+        """Return the number itself, which is immutable."""
         return self
 
 
 def exact_number(text: str) -> Fraction:
-    """Read an option's number exactly, for `type=`: `0.1` is 1/10, and `1/3` is allowed.
+    """Parse an exact number, as an option's `kind`: `0.1` is 1/10, and `1/3` is allowed.
 
-    Whether the number is in range is for the room it goes to.
+    The function that receives the number checks its range.
     """
-    if _ENDLESS.search(text):
+    if _HUGE_EXPONENT.search(text):
         raise click.BadParameter(f"{text!r} is far outside the range of any computation")
     try:
         return TypedNumber(text)
@@ -229,26 +240,26 @@ def exact_number(text: str) -> Fraction:
 
 
 def level_number(text: str) -> Fraction:
-    """Read a privacy level exactly, for `type=`; warn about levels that nobody means."""
+    """Parse an exact privacy level, as an option's `kind`; warn about unusual ones."""
     level = exact_number(text)
-    if _MUCH <= level < _NO_LEVEL:  # beyond, the reader of levels warns itself
+    if _LARGE_LEVEL <= level < _IMPLAUSIBLE_LEVEL:  # above, `exact.privacy_level` warns itself
         _warn(f"{text} lets odds change by a factor of e^{float(level):g}, which protects little")
-    elif 0 < level < _LITTLE:
-        _warn(f"{text} takes noise about {_times(1 / level)} times as large as what it hides")
+    elif 0 < level < _SMALL_LEVEL:
+        _warn(f"{text} needs noise about {_magnitude(1 / level)} times as large as the sensitivity")
     return level
 
 
-def _times(ratio: Fraction) -> str:
+def _magnitude(ratio: Fraction) -> str:
     return f"{float(ratio):.3g}" if ratio < _LARGEST else "1e300"
 
 
-def _warn(what: str) -> None:
-    usual = "usual levels lie between 0.01 and 10"
-    warnings.warn(f"A level of {what}; {usual}.", QuiltworkWarning, stacklevel=4)
+def _warn(problem: str) -> None:
+    usual = "usual levels are between 0.01 and 10"
+    warnings.warn(f"A level of {problem}; {usual}.", QuiltworkWarning, stacklevel=4)
 
 
 def confidence_number(text: str) -> Fraction:
-    """Read a confidence strictly between 0 and 1, for `type=`, before anything is done."""
+    """Parse a confidence strictly between 0 and 1, as an option's `kind`."""
     level = exact_number(text)
     if not 0 < level < 1:
         raise click.BadParameter(f"{text!r} is not between 0 and 1; write 0.95 for 95 %")
@@ -256,7 +267,7 @@ def confidence_number(text: str) -> Fraction:
 
 
 def split_list(text: str) -> list[str]:
-    """Return what commas separate; quoted, a part may hold some.
+    """Return the parts between commas; a part in quotes may contain commas.
 
     >>> split_list('age, zip,"Last, first"')
     ['age', 'zip', 'Last, first']
@@ -264,11 +275,11 @@ def split_list(text: str) -> list[str]:
     try:
         parts = next(csv.reader([text], skipinitialspace=True), [])
     except csv.Error:
-        raise click.UsageError(f"{text!r} is no line of names separated by commas") from None
+        raise click.UsageError(f"{text!r} is not a list separated by commas") from None
     return [part.strip() for part in parts if part.strip()]
 
 
-_READ_AS: dict[str, Any] = {
+_CLICK_TYPES: dict[str, Any] = {
     "int": int,
     "float": float,
     "Fraction": exact_number,
@@ -276,15 +287,17 @@ _READ_AS: dict[str, Any] = {
 }
 
 
-def confidence_option(meaning: str) -> Any:
-    """Make a parameter --confidence, 0.95 unless told; `meaning` says of what."""
-    return option(meaning, kind=confidence_number, default="0.95")
+def confidence_option(help: str) -> Any:
+    """Declare a parameter as --confidence, 0.95 by default."""
+    return option(help, kind=confidence_number, default="0.95")
 
 
 output_option = option("Write the result here, as JSON; - prints it.", "FILE", names="-o --output")
-delimiter_option = option("Between cells: ; or tab.  [found in the first line]", "CHARACTER")
-encoding_option = option("Of text: latin-1, utf-16.  [found]", "NAME")
-report_option = option("Write a page to forward: numbers, pictures, what is kept.", "FILE")
+delimiter_option = option(
+    "The delimiter of cells: ; or tab.  [detected from the first line]", "CHARACTER"
+)
+encoding_option = option("The text encoding: latin-1, utf-16.  [detected]", "NAME")
+report_option = option("Write an HTML report to forward: numbers, charts, guarantees.", "FILE")
 plot_option = option("Draw the result here (.png, .svg or .pdf).", "FILE")
 belief_option = option(
     "What an adversary may believe, as written by `belief make` or `fit`; repeat for a set.", "FILE"
@@ -294,10 +307,10 @@ belief_option = option(
 def command(
     name: str | None = None, *, example: str
 ) -> Callable[[Callable[..., Any]], ExampleCommand]:
-    """Make a command with `--json`, `--debug` and an example in its help.
+    """Return a decorator that makes a function a command with an example in its help.
 
-    Neither reaches the function: `emit` and `progress` know about the first, the error boundary
-    about the second.
+    The command also has `--json`, which `emit` and `progress` obey, and `--debug`, which the error
+    boundary obeys; neither is passed to the function.
     """
 
     def decorate(function: Callable[..., Any]) -> ExampleCommand:
@@ -314,8 +327,8 @@ def command(
 
         return ExampleCommand(
             name or function.__name__.replace("_", "-"),
-            callback=lambda **given: function(**_filled(function, given)),
-            params=[*_typed(function), as_json, debug],
+            callback=lambda **values: function(**_arguments(function, values)),
+            params=[*_click_parameters(function), as_json, debug],
             help=function.__doc__,
             example=example,
         )
@@ -324,7 +337,7 @@ def command(
 
 
 def group(name: str | None = None) -> Callable[[Callable[..., Any]], HelpGroup]:
-    """Make a group of commands, such as `ledger create`; join commands with `add_command`."""
+    """Return a decorator for a group such as `ledger`; add commands with `add_command`."""
     return click.group(name, cls=HelpGroup)
 
 

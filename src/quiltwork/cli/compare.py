@@ -15,7 +15,7 @@ from quiltwork.cli.command import (
     plot_option,
     split_list,
 )
-from quiltwork.cli.output import check_targets, deliver, pictures, progress, text_table
+from quiltwork.cli.output import check_targets, deliver, progress, report_and_chart, text_table
 from quiltwork.cli.table_options import (
     MAKING,
     SPLITS,
@@ -106,7 +106,7 @@ def compare(
         for candidate in comparison.candidates
     ]
     lines = [*text_table(header, rows), *(f"{name}: {why}" for name, why in refused.items())]
-    deliver(comparison.to_json(), lines, pictures(comparison, None, plot))
+    deliver(comparison.to_json(), lines, report_and_chart(comparison, None, plot))
 
 
 def _listed(name: str, text: str) -> list[Any]:

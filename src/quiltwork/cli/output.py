@@ -1,4 +1,4 @@
-"""What commands print: one JSON document or lines for people on stdout, progress on stderr."""
+"""Output of commands: one JSON document or lines of text on stdout, progress on stderr."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ from quiltwork.errors import InvalidInputError
 if TYPE_CHECKING:
     from click._termui_impl import ProgressBar
 
-Read = TypeVar("Read")
-_LOGGED = 10
-"""Seconds after which work says so where nobody watches a terminal."""
+Parsed = TypeVar("Parsed")
+_FIRST_LOG_LINE = 10
+"""Seconds until long work writes its first line to a log."""
 
 
 def as_json() -> bool:
-    """Tell whether the running command was asked for JSON."""
+    """Whether the running command has --json."""
     context = click.get_current_context(silent=True)
     return bool(context and context.meta.get(JSON_KEY))
 
 
 def emit(document: str, human_lines: Iterable[str]) -> None:
-    """Print the result: `document` (from `files.dump`) under `--json`, else the lines."""
-    _PATIENCE.stop()
+    """Print a result: with `--json` the document (from `files.dump`), else the lines."""
+    _WORKING.stop()
     if as_json():
         click.echo(document)
         return
@@ -45,7 +45,7 @@ def emit(document: str, human_lines: Iterable[str]) -> None:
 
 
 def note(line: str) -> None:
-    """Say something beside the result, on stderr; under `--json` as a warning is said."""
+    """Print a remark on stderr; with `--json` in the format of a warning."""
     document = files.dump("warning", 1, {"warning": {"message": line}})
     click.echo(document if as_json() else line, err=True)
 
@@ -56,34 +56,34 @@ def check_targets(
     plot: str | None = None,
     inputs: Iterable[str] = (),
 ) -> None:
-    """Refuse, before anything is spent, files that cannot be written, are inputs or the same.
+    """Check output files before anything is spent.
 
-    - is standard output.
+    Refuses files that cannot be written, are an input, or are named twice; - is standard output.
     """
-    read = {Path(os.path.realpath(file)) for file in inputs}
+    sources = {Path(os.path.realpath(file)) for file in inputs}
     written: set[Path] = set()
     for path in (None if output == "-" else output, report, plot):
         if path is None:
             continue
-        place = Path(os.path.realpath(path))
-        if place in read:
+        target = Path(os.path.realpath(path))
+        if target in sources:
             raise click.UsageError(f"{path} is one of the inputs; write to another file")
-        if read & set(place.parents):
+        if sources & set(target.parents):
             raise click.UsageError(f"{path} is inside one of the inputs; write to another folder")
-        if place in written:
-            raise click.UsageError(f"{path} is to be written twice; name two files")
+        if target in written:
+            raise click.UsageError(f"{path} is named for two outputs; name two files")
         files.check_writable(path)
-        written.add(place)
+        written.add(target)
     if plot is not None:
         from quiltwork.report.figures import check_figure_path
 
         check_figure_path(plot)
 
 
-def pictures(
+def report_and_chart(
     result: Any, report: str | None, plot: str | None, *choices: Any, **more: Any
 ) -> Iterator[Callable[[], object]]:
-    """Give what writes a result's page and its chart, where they were asked for, to `deliver`."""
+    """Yield the functions that write the requested report and chart, for `deliver`."""
     if report is not None:
         yield partial(result.report, report, *choices, **more)
     if plot is not None:
@@ -98,11 +98,11 @@ def deliver(
     writes: Iterable[Callable[[], object]] = (),
     output: str | None = None,
 ) -> None:
-    """Write and print an answer that was paid for, and lose it in no case.
+    """Write and print an answer that was paid for, so that no failure loses it.
 
-    With `output` the document goes to that file, or for - to standard output, where nothing else
-    is printed then. A file that fails does not keep the answer from being printed; an answer that
-    cannot be printed goes to stderr as a document. The first failure is raised at the end.
+    With `output` the document goes to that file, or for - to standard output in place of the lines.
+    If a file cannot be written, the answer is still printed; if it cannot be printed, the document
+    goes to stderr. The first failure is raised at the end.
     """
     if output not in (None, "-"):
         writes = [*writes, partial(files.write, output or "", document + "\n")]
@@ -125,105 +125,108 @@ def deliver(
 
 @dataclass(frozen=True)
 class Targets:
-    """Where an answer goes, as it was typed."""
+    """The output options of a command: a file, a chart, a report."""
 
     output: str | None = output_option
     plot: str | None = plot_option
     report: str | None = report_option
 
     def check(self) -> None:
-        """Refuse, before anything is spent, files that cannot be written."""
+        """Check the output files before anything is spent."""
         check_targets(self.output, self.report, self.plot)
 
     def deliver(
         self, document: str, lines: Iterable[str], result: Any = None, *choices: Any, **more: Any
     ) -> None:
-        """Write and print an answer, with the page and the chart of a result if there is one."""
-        found = () if result is None else pictures(result, self.report, self.plot, *choices, **more)
-        deliver(document, lines, found, self.output)
+        """Write and print an answer, with the report and the chart of `result` if it is given."""
+        if result is None:
+            deliver(document, lines, (), self.output)
+            return
+        writes = report_and_chart(result, self.report, self.plot, *choices, **more)
+        deliver(document, lines, writes, self.output)
 
 
-class _Patience:
-    """Tells that work goes on, unless a progress bar does.
+class _WorkingLine:
+    """Shows that work continues, until a progress bar replaces it.
 
-    On a terminal from two seconds on, in one line; elsewhere, in a log, by a line after ten seconds
-    and then ever more rarely.
+    On a terminal one line from two seconds on; in a log a line after ten seconds, then at growing
+    intervals.
     """
 
     def __init__(self) -> None:
         self._done = threading.Event()
-        self._clock: threading.Thread | None = None
+        self._thread: threading.Thread | None = None
 
     def start(self) -> None:
         self._done.clear()
-        self._clock = threading.Thread(target=self._tell, daemon=True)
-        self._clock.start()
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
 
     def stop(self) -> None:
         self._done.set()
-        if self._clock is not None:
-            self._clock.join()
-            self._clock = None
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
 
-    def _tell(self) -> None:
+    def _run(self) -> None:
         if not _has_terminal():
-            seconds = waited = _LOGGED
-            while not self._done.wait(waited):
+            seconds = pause = _FIRST_LOG_LINE
+            while not self._done.wait(pause):
                 sys.stderr.write(f"{working(seconds)}\n")
                 sys.stderr.flush()
-                seconds, waited = 3 * seconds, 2 * seconds
+                seconds, pause = 3 * seconds, 2 * seconds
             return
-        seconds, told = 2, False
-        while not self._done.wait(2 if not told else 1):
+        seconds, visible = 2, False
+        while not self._done.wait(1 if visible else 2):
             sys.stderr.write(f"\r{working(seconds)}")
             sys.stderr.flush()
-            seconds, told = seconds + 1, True
-        if told:
+            seconds, visible = seconds + 1, True
+        if visible:
             sys.stderr.write("\r\033[K")
             sys.stderr.flush()
 
 
 def working(seconds: int) -> str:
-    """Return the line that tells so."""
+    """Return the line shown while work continues."""
     return f"Working, {seconds} s …"
 
 
-_PATIENCE = _Patience()
+_WORKING = _WorkingLine()
 
 
 @contextmanager
-def patience(quiet: bool) -> Iterator[None]:
-    """Show that work goes on; nothing if `quiet`."""
+def working_line(quiet: bool) -> Iterator[None]:
+    """Show during a block that work continues, unless `quiet`."""
     if not quiet:
-        _PATIENCE.start()
+        _WORKING.start()
     try:
         yield
     finally:
-        _PATIENCE.stop()
+        _WORKING.stop()
 
 
-def prompted(question: str, read: Callable[[str], Read], default: str | None = None) -> Read:
-    """Ask on the terminal until `read` takes the answer; a sentence says why it did not."""
+def prompted(question: str, parse: Callable[[str], Parsed], default: str | None = None) -> Parsed:
+    """Ask on the terminal until `parse` accepts the reply; its error message is shown."""
 
-    def taken(text: str) -> Read:
+    def parsed(text: str) -> Parsed:
         try:
-            return read(text.strip())
+            return parse(text.strip())
         except InvalidInputError as error:
             raise click.UsageError(str(error)) from None
 
-    _PATIENCE.stop()
+    _WORKING.stop()
     try:
-        found: Read = click.prompt(
-            question, default, value_proc=taken, show_default=default != "", err=True
+        reply: Parsed = click.prompt(
+            question, default, value_proc=parsed, show_default=default != "", err=True
         )
     finally:
         if not as_json():
-            _PATIENCE.start()
-    return found
+            _WORKING.start()
+    return reply
 
 
 def progress(work: Iterable[Any] | int, label: str) -> AbstractContextManager[ProgressBar[Any]]:
-    """Draw a progress bar on stderr; none if that is no terminal, or under `--json`.
+    """Return a progress bar on stderr; an invisible one without a terminal or with `--json`.
 
     with progress(paths, "Reading") as bar:
         for path in bar: …
@@ -231,14 +234,14 @@ def progress(work: Iterable[Any] | int, label: str) -> AbstractContextManager[Pr
         bar.update(10)
     """
     if _has_terminal():
-        _PATIENCE.stop()  # the bar tells more
+        _WORKING.stop()  # the bar shows more
     steps = {"length": work} if isinstance(work, int) else {"iterable": work}
     stream = sys.stderr if _has_terminal() and not as_json() else StringIO()
     return click.progressbar(**steps, label=label, file=stream)
 
 
 def text_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[str]:
-    """Align a table for the terminal: numbers to the right, text to the left.
+    """Return the lines of an aligned table: numbers to the right, text to the left.
 
     >>> print(*text_table(["sex", "count"], [["f", 12], ["m", 7]]), sep="\\n")
     sex  count
@@ -254,9 +257,10 @@ def text_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> list[
 
 
 def interval_table(header: Sequence[str], rows: Sequence[Sequence[object]]) -> list[str]:
-    """Align cells with an interval of each, and last one for all at once: one cell's is the same.
+    """Return an aligned table whose last column holds intervals valid for all cells at once.
 
-    `header` leaves the last out.
+    `header` leaves that column out; so does the table if there is only one row, where it repeats
+    the interval of the cell.
     """
     if len(rows) == 1:
         return text_table(header, [row[:-1] for row in rows])
@@ -268,5 +272,5 @@ def _has_terminal() -> bool:
 
 
 def _looks_numeric(cell: str) -> bool:
-    """Tell numbers, fractions and intervals from text such as `4 levels`; a gap may be either."""
+    """Whether a cell is a number, a fraction, an interval or empty, not text such as `4 levels`."""
     return re.fullmatch(r"[-+−\d.,e/%\[\] ]*", cell) is not None
