@@ -157,7 +157,7 @@ def test_the_command_asks_a_curator(curator, monkeypatch, capsys, tmp_path):
     assert "QUILTWORK_TOKEN" in capsys.readouterr().err
     monkeypatch.setenv("QUILTWORK_TOKEN", curator.tokens["olga"])
     assert run([*line, "--query", "count:walk", "--preview"]) == 0
-    assert "intervals are" in capsys.readouterr().out
+    assert "% intervals: ±" in capsys.readouterr().out
     path = tmp_path / "answer.json"
     assert run([*line, "--window", "1:10", "--key", "c", "--polish", "-o", str(path)]) == 0
     assert qw.Release.from_json(path.read_text()).length == 100
@@ -175,10 +175,10 @@ def test_the_command_asks_a_curator(curator, monkeypatch, capsys, tmp_path):
 
 def test_accepted_connections_send_at_once():
     """With Nagle's algorithm an answer on a kept connection waits 40 ms for an acknowledgement."""
-    from quiltwork.cli.serve import _listening
+    from quiltwork.cli.serve import _listener
 
     with (
-        _listening("127.0.0.1", 0) as listening,
+        _listener("127.0.0.1", 0) as listening,
         socket.create_connection(listening.getsockname()),
         listening.accept()[0] as accepted,
     ):

@@ -1,4 +1,4 @@
-"""`quiltwork ask`: a question to a curator, previewed or answered once for each key."""
+"""The command `quiltwork ask`: a question to a curator, previewed or answered."""
 
 from __future__ import annotations
 
@@ -24,12 +24,13 @@ from quiltwork.cli.count import show_table
 from quiltwork.cli.output import Targets
 from quiltwork.cli.release import check_delivery, released_lines
 from quiltwork.cli.series_options import QUERY_HELP, read_query
+from quiltwork.exact import counted
 
 if TYPE_CHECKING:
     from quiltwork.client import AnswerPreview, Curator, Dataset
 
 TOKEN, ADDRESS = "QUILTWORK_TOKEN", "QUILTWORK_CURATOR"
-"""Environment variables with the token, which others could read on a command line, and the URL."""
+"""Environment variables with the token and the URL; a token on the command line is visible."""
 
 
 @command(
@@ -43,49 +44,53 @@ def ask(
     dataset: str = argument(),
     curator: str = option(f"The curator's address.  [default: {ADDRESS}]", "URL", envvar=ADDRESS),
     question: str = option(QUERY_HELP, "QUERY", names="--query", default="histogram"),
-    window: str | None = option("Ask a series about these time points only.", "START:STOP"),
+    window: str | None = option("For a series: only these time points.", "START:STOP"),
     by: tuple[str, ...] = option(
-        "Of people: count by this column; repeatable, or a,b for several.", "COLUMN"
+        "For counts: the columns to count by; repeatable, or a,b for several.", "COLUMN"
     ),
     where: tuple[str, ...] = option(
-        "Of people: count only those whose column has this value; once for a column.",
+        "For counts: only people with this value; once for each column.",
         "COLUMN=VALUE",
     ),
     epsilon: Fraction = option("The privacy level.", kind=level_number),
-    key: str | None = option("Asking again under one key returns the answer.", "TEXT"),
-    preview: bool = option("Show the price and the error to expect; nothing is spent."),
-    polish: bool = option("Make the numbers of a series possible ones, which costs nothing."),
-    confidence: Fraction = confidence_option("Of the intervals."),
+    key: str | None = option(
+        "An idempotency key: a retry with the same key returns the stored answer.", "TEXT"
+    ),
+    preview: bool = option("Show the cost and the expected error; nothing is spent."),
+    polish: bool = option(
+        "Round an answer about a series to the nearest possible values, at no cost."
+    ),
+    confidence: Fraction = confidence_option("The confidence of the intervals."),
     to: Targets = option_group(Targets),
 ) -> None:
     """Ask a curator about its DATASET.
 
-    The token is in QUILTWORK_TOKEN. The curator debits the dataset's budget first and stores its
-    answer: under one key it is answered, and paid, once, whatever happens to the connection.
+    The token is read from the environment variable QUILTWORK_TOKEN. The curator debits the budget
+    first and stores the answer, so retries with the same key cost nothing.
     """
-    asked_of = _opened(curator)
-    about = asked_of.dataset(dataset)
+    client = _connect(curator)
+    described = client.dataset(dataset)
     query: Any
-    if about.kind == "series":
+    if described.kind == "series":
         if by or where:
             raise click.UsageError(
-                "--by and --where are for counts of people, and this is a series"
+                "--by and --where are for counts of people, but this dataset is a series"
             )
-        query = _series_query(about, question, window)
+        query = _series_query(described, question, window)
         check_delivery(query, to, polish)
     else:
         if window or polish or question != "histogram":
             raise click.UsageError(
-                "--query, --window and --polish are for series, and these are counts of people"
+                "--query, --window and --polish are for series, but this dataset has counts"
             )
         query = _table_query(by, where)
         to.check()
     if preview:
-        told = asked_of.preview(dataset, query, epsilon)
-        to.deliver(files.dump("curator-preview", 1, asdict(told)), preview_lines(told))
+        estimate = client.preview(dataset, query, epsilon)
+        to.deliver(files.dump("curator-preview", 1, asdict(estimate)), preview_lines(estimate))
         return
-    answer = asked_of.ask(dataset, query, epsilon, key).result
-    if about.kind == "series":
+    answer = client.ask(dataset, query, epsilon, key).result
+    if described.kind == "series":
         from quiltwork.series import possible
 
         released = possible(answer) if polish else answer
@@ -94,39 +99,41 @@ def ask(
         show_table(answer, where, confidence, to)
 
 
-def _opened(url: str) -> Curator:
+def _connect(url: str) -> Curator:
     from quiltwork.client import Curator
 
     token = os.environ.get(TOKEN, "")
     if not token:
-        raise click.UsageError(f"Put your token into the environment variable {TOKEN}")
+        raise click.UsageError(f"Set the environment variable {TOKEN} to your token")
     return Curator(url, token)
 
 
-def _series_query(about: Dataset, text: str, window: str | None) -> Any:
-    """Read a query about a series in its states."""
+def _series_query(dataset: Dataset, text: str, window: str | None) -> Any:
+    """Return the query of the options about a series, in the series' own states."""
     from quiltwork.beliefs.documents import labels_from_json
 
-    states = None if about.states is None else labels_from_json(about.states)
+    states = None if dataset.states is None else labels_from_json(dataset.states)
     return read_query(text, states, window)
 
 
 def _table_query(by: tuple[str, ...], where: tuple[str, ...]) -> dict[str, Any]:
-    """Read which people are counted, by what."""
-    among = dict(text.split("=", 1) for text in where if "=" in text and text[0] != "=")
-    if len(among) < len(where) or any(name[-1] in "!<>" for name in among):
-        raise click.UsageError("A curator takes --where COLUMN=VALUE, once for a column")
+    """Return the table document of the options about counts."""
+    conditions = dict(text.split("=", 1) for text in where if "=" in text and text[0] != "=")
+    if len(conditions) < len(where) or any(name[-1] in "!<>" for name in conditions):
+        raise click.UsageError("A curator takes --where COLUMN=VALUE only, once for each column")
     columns = [column for text in by for column in split_list(text)]
-    return {"kind": "table", "by": columns, "where": {name: [v] for name, v in among.items()}}
+    return {"kind": "table", "by": columns, "where": {name: [v] for name, v in conditions.items()}}
 
 
-def preview_lines(found: AnswerPreview) -> Iterator[str]:
-    """Say what an answer would cost and how far off it would be."""
-    after = "an unknown total" if found.spent_after is None else f"{found.spent_after:.6g}"
-    yield f"From {found.spent_before:.6g} to {after} of {found.budget:.6g}."
-    yield f"A cell ({found.cells} in all) errs by {found.expected_error:.6g} on average."
-    yield f"{100 * found.confidence:g} % intervals are ±{found.half_width:.6g} a cell."
-    if found.reason:
-        yield f"{found.reason[0].upper()}{found.reason[1:]}"
-    if not found.granted:
-        yield f"It would be refused: {found.refusal}"
+def preview_lines(preview: AnswerPreview) -> Iterator[str]:
+    """Yield the cost and the expected error of an answer as lines of text."""
+    after = "an unknown total" if preview.spent_after is None else f"{preview.spent_after:.6g}"
+    spent = f"from {preview.spent_before:.6g} to {after}"
+    yield f"Cost: raises the spent level {spent}, of a budget of {preview.budget:.6g}."
+    cells = counted(preview.cells, "cell")
+    yield f"Expected error of each of {cells}: {preview.expected_error:.6g}."
+    yield f"{100 * preview.confidence:g} % intervals: ±{preview.half_width:.6g} for each cell."
+    if preview.reason:
+        yield f"{preview.reason[0].upper()}{preview.reason[1:]}"
+    if not preview.granted:
+        yield f"It would be refused: {preview.refusal}"

@@ -1,4 +1,4 @@
-"""`quiltwork serve`: a running curator, in one process."""
+"""The commands `quiltwork serve`, which runs a curator, and `quiltwork rotate-key`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from quiltwork.errors import StorageError, UnsupportedError
 from quiltwork.exact import counted
 
 _BACKLOG = 2048
-"""Connections that wait for their turn, from the moment the address is told."""
+"""Connections that may wait to be accepted, from the moment the address is printed."""
 
 
 @command(
@@ -33,45 +33,45 @@ _BACKLOG = 2048
 )
 def serve(
     database: str | None = option(
-        "Where ledger and members are kept: sqlite:///curator.db or postgresql://…  [default: "
+        "The database of ledger and members: sqlite:///curator.db or postgresql://…  [default: "
         "curator.db in the data directory]",
         "URL",
     ),
     data: str | None = option(
-        "Where rows are kept; only you may read it.  [default: quiltwork in your data directory]",
+        "The folder of rows, readable by you only.  [default: quiltwork in your data directory]",
         "DIRECTORY",
     ),
     host: str = option("The address to listen on.", default="127.0.0.1"),
-    port: int = option("0 for any.", kind=click.IntRange(0, 65535), default=8000),
+    port: int = option(
+        "The port to listen on; 0 for any free one.", kind=click.IntRange(0, 65535), default=8000
+    ),
     allow_host: tuple[str, ...] = option(
-        "A name under which requests may come in, besides those of this machine; repeatable.",
+        "A host name that requests may use, besides those of this machine; repeatable.",
         "NAME",
     ),
     trust_proxy: tuple[str, ...] = option(
-        "The address of a proxy that says in --user-header who has signed in; repeatable.",
+        "The IP address of a proxy that names the signed-in user in --user-header; repeatable.",
         "ADDRESS",
     ),
     user_header: str = option(
-        "With --trust-proxy: the header with a member's name; dropped from all other requests.",
+        "With --trust-proxy: the header with the member's name; removed from all other requests.",
         "HEADER",
         default="",
     ),
     access_log: bool = option(
-        "Write a line for each request to standard error: route, status, time; no names."
+        "Log each request to standard error: route, status and duration, no names."
     ),
-    owner: str | None = option("The first owner's name.  [default: yours]", "NAME"),
-    new_token: str | None = option(
-        "Make a new token for a member, show it once, and end.", "MEMBER"
-    ),
+    owner: str | None = option("The name of the first owner.  [default: yours]", "NAME"),
+    new_token: str | None = option("Make a token for a member, print it once, and exit.", "MEMBER"),
     demo: bool = option(
-        "Fill a new curator with four made-up stories and show a token for each role; without "
-        "--data it is gone when it is stopped."
+        "Fill a new curator with simulated data and print a token for each role; without --data "
+        "everything is deleted at the end."
     ),
 ) -> None:
     """Run a curator: the trusted third party for a team.
 
-    The first start makes an owner and shows her token, once. Rows are encrypted at rest with the
-    key in QUILTWORK_KEY, if there is one: 32 bytes in base64. Stop it with Ctrl-C.
+    The first start creates an owner and prints her token, once. If the environment variable
+    QUILTWORK_KEY holds a key (32 bytes in base64), rows are encrypted at rest. Stop with Ctrl-C.
     """
     try:
         import uvicorn
@@ -81,16 +81,16 @@ def serve(
         from quiltwork.service.features import open_service
     except ImportError as error:
         raise UnsupportedError(
-            f"A curator needs {error.name}: pip install 'quiltwork[server]'."
+            f"A curator needs the package {error.name}: pip install 'quiltwork[server]'."
         ) from None
     from quiltwork.service.members import NewToken, first_owner, issue, member_of
     from quiltwork.service.publication_process import publishing
     from quiltwork.service.settings import LOOPBACK, Settings, key_from, private_folder
     from quiltwork.service.single_server import single_server
 
-    with ExitStack() as held:
-        usual = held.enter_context(TemporaryDirectory()) if demo else usual_folder()
-        folder = Path(data or usual)
+    with ExitStack() as resources:
+        default = resources.enter_context(TemporaryDirectory()) if demo else default_folder()
+        folder = Path(data or default)
         url = database or f"sqlite:///{private_folder(folder) / 'curator.db'}"
         names = (*LOOPBACK, *allow_host)
         settings = Settings(
@@ -104,92 +104,93 @@ def serve(
         if access_log:
             _log_requests()
         if new_token is None:
-            held.enter_context(single_server(url))
+            resources.enter_context(single_server(url))
         service = open_service(settings, clean=new_token is None)
         if new_token is not None:
             if member_of(service, new_token) is None:
                 raise click.UsageError(f"There is no member {new_token!r}")
-            made = NewToken(label="made at the machine")
-            _tell({"token": issue(service, new_token, new_token, made).secret})
+            new = NewToken(label="made at the machine")
+            _print_access({"token": issue(service, new_token, new_token, new).secret})
             return
-        if settings.key is not None and (clear := service.vault.unencrypted()):
-            files_kept = counted(clear, "file")
+        if settings.key is not None and (plain := service.vault.unencrypted()):
             click.echo(
-                f"Warning: {files_kept} of {str(folder)!r} from before there was a key "
-                f"{'is' if clear == 1 else 'are'} not encrypted; the key seals what is written "
-                "from now on. Delete such rows and add them again.",
+                f"Warning: {counted(plain, 'file')} in {str(folder)!r} from before there was a key "
+                f"{'is' if plain == 1 else 'are'} not encrypted. Encrypt them with `quiltwork "
+                "rotate-key`, or delete those rows and add them again.",
                 err=True,
             )
-        listening = held.enter_context(_listening(host, port))
-        shown = f"[{host}]" if ":" in host else host
-        address = f"http://{shown}:{listening.getsockname()[1]}/"
+        listener = resources.enter_context(_listener(host, port))
+        url_host = f"[{host}]" if ":" in host else host
+        address = f"http://{url_host}:{listener.getsockname()[1]}/"
         if demo:
-            click.echo("Making up four stories: up to a minute after an install.", err=True)
-            _tell({"address": address}, dashboard.fill(service))
+            click.echo("Simulating data for the demo; the first time takes a minute.", err=True)
+            _print_access({"address": address}, dashboard.fill(service))
         else:
-            secret = first_owner(service, owner or _own_name())
-            _tell({"address": address, **({} if secret is None else {"token": secret})})
+            secret = first_owner(service, owner or _user_name())
+            _print_access({"address": address, **({} if secret is None else {"token": secret})})
         config = uvicorn.Config(
             create_app(service, dashboard.routes),
             log_level="warning",
             access_log=False,
-            proxy_headers=False,  # hosts.Entrance reads them
+            proxy_headers=False,  # hosts.HostMiddleware reads them, from trusted proxies only
             server_header=False,
         )
         with suppress(KeyboardInterrupt), publishing(service):
-            uvicorn.Server(config).run(sockets=[listening])
+            uvicorn.Server(config).run(sockets=[listener])
 
 
 def _log_requests() -> None:
     import logging
 
-    shown = logging.StreamHandler()
-    shown.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
     log = logging.getLogger("quiltwork.access")
     log.setLevel(logging.INFO)
-    log.addHandler(shown)
+    log.addHandler(handler)
 
 
-def usual_folder() -> Path:
-    """Return where a curator is if nothing else is said."""
+def default_folder() -> Path:
+    """Return the default data directory, following the XDG base directory specification."""
     base = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
     return Path(base) / "quiltwork"
 
 
-def _own_name() -> str:
+def _user_name() -> str:
+    """Return the system's user name as a member's name; "owner" if it has none."""
     import getpass
 
     try:
-        found = getpass.getuser()
+        user = getpass.getuser()
     except (OSError, KeyError):
-        found = ""
-    name = re.sub("[^A-Za-z0-9._-]", "", found).lstrip("._-")
+        user = ""
+    name = re.sub("[^A-Za-z0-9._-]", "", user).lstrip("._-")
     return name[:100] or "owner"
 
 
-def _listening(host: str, port: int) -> socket.socket:
+def _listener(host: str, port: int) -> socket.socket:
+    """Return a listening socket whose connections send without Nagle's delay."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     try:
-        made = socket.create_server((host, port), family=family, backlog=_BACKLOG)
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        # asyncio sends at once only on sockets that name their protocol; accepted ones inherit it.
-        return socket.socket(family, made.type, socket.IPPROTO_TCP, fileno=made.detach())
+        server = socket.create_server((host, port), family=family, backlog=_BACKLOG)
+        server.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        # asyncio sets TCP_NODELAY only on sockets that name their protocol; accepted ones inherit.
+        return socket.socket(family, server.type, socket.IPPROTO_TCP, fileno=server.detach())
     except OSError as error:
-        why = os.strerror(error.errno or 0)
+        reason = os.strerror(error.errno or 0)
         raise StorageError(
-            f"Cannot listen on {host}, port {port}: {why}; choose another --port."
+            f"Cannot listen on {host}, port {port}: {reason}. Choose another --port."
         ) from None
 
 
-def _tell(found: dict[str, str], tokens: Mapping[str, str] | None = None) -> None:
-    """Say where the curator is and, once, the token; it is on no other line and in no URL."""
+def _print_access(access: dict[str, str], tokens: Mapping[str, str] | None = None) -> None:
+    """Print the address and, once, the tokens, which are never in a URL or in a log."""
     if as_json():
-        click.echo(files.dump("curator", 1, {**found, **({"tokens": tokens} if tokens else {})}))
+        click.echo(files.dump("curator", 1, {**access, **({"tokens": tokens} if tokens else {})}))
     else:
-        if "address" in found:
-            click.echo(f"The curator listens at {found['address']}")
-        if "token" in found:
-            click.echo(f"Token, shown this once: {found['token']}")
+        if "address" in access:
+            click.echo(f"The curator listens at {access['address']}")
+        if "token" in access:
+            click.echo(f"Token, shown this once: {access['token']}")
         if tokens:
             click.echo("Tokens to sign in with, shown this once:")
         for name, secret in (tokens or {}).items():
@@ -204,7 +205,7 @@ def _tell(found: dict[str, str], tokens: Mapping[str, str] | None = None) -> Non
 )
 def rotate_key(
     database: str | None = option(
-        "That of the curator.  [default: curator.db in the data directory]", "URL"
+        "The curator's database.  [default: curator.db in the data directory]", "URL"
     ),
     data: str | None = option(
         "The curator's data directory.  [default: quiltwork in your data directory]", "DIRECTORY"
@@ -212,29 +213,32 @@ def rotate_key(
 ) -> None:
     """Change the key of a curator's files.
 
-    The files are sealed with the key in QUILTWORK_KEY, or plain without one, and get the one in
-    QUILTWORK_NEW_KEY. Stop the curator first. Killed at any moment, the command is run again with
-    the same keys until it ends; before that no curator starts. Then put the new key in
-    QUILTWORK_KEY, and keep the old one for as long as there are backups that need it.
+    Files encrypted with the key in QUILTWORK_KEY, or not encrypted if it is unset, are encrypted
+    with the key in QUILTWORK_NEW_KEY. Stop the curator first. If the command is interrupted, run it
+    again with the same keys; until it ends no curator starts. Then set QUILTWORK_KEY to the new
+    key, and keep the old one as long as backups need it.
     """
     try:
         from quiltwork.service.rotation import rotate
         from quiltwork.service.single_server import single_server
     except ImportError as error:
         raise UnsupportedError(
-            f"A curator needs {error.name}: pip install 'quiltwork[server]'."
+            f"A curator needs the package {error.name}: pip install 'quiltwork[server]'."
         ) from None
     from quiltwork.service.settings import NEW_KEY, key_from, private_folder
 
     new = key_from(name=NEW_KEY)
     if new is None:
-        raise click.UsageError(f"Put the new key into the environment variable {NEW_KEY}")
-    folder = private_folder(Path(data) if data else usual_folder())
+        raise click.UsageError(f"Set the environment variable {NEW_KEY} to the new key")
+    folder = private_folder(Path(data) if data else default_folder())
     url = database or f"sqlite:///{folder / 'curator.db'}"
-    with single_server(url), progress(1000, "Sealing") as bar:
+    with single_server(url), progress(1000, "Encrypting") as bar:
 
-        def tell(done: int, total: int) -> None:
+        def advance(done: int, total: int) -> None:
             bar.update(1000 * done // total - bar.pos)
 
-        sealed = rotate(private_folder(folder / "vault"), key_from(), new, tell)
-    emit(files.dump("key-rotation", 1, {"sealed": sealed}), [f"{sealed:,} files have the new key."])
+        sealed = rotate(private_folder(folder / "vault"), key_from(), new, advance)
+    emit(
+        files.dump("key-rotation", 1, {"sealed": sealed}),
+        [f"{counted(sealed, 'file')} encrypted with the new key."],
+    )
