@@ -260,7 +260,7 @@ def read_series(
 
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp(), "power.csv")
-    >>> _ = path.write_text("time,kw\n2026-01-01T00:00,0.2\n2026-01-01T00:10,1.7\n")
+    >>> _ = path.write_text("time,kw\\n2026-01-01T00:00,0.2\\n2026-01-01T00:10,1.7\\n")
     >>> read_series(path, "kw", time="time", edges=[0.5, 2]).data
     {None: array(['<0.5', '0.5..2'], dtype='<U6')}
     """
