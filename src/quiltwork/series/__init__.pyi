@@ -9,6 +9,7 @@ from .registration import read_registered as read_registered
 from .registration import register_series as register_series
 from .releases.answer import release as release
 from .releases.error_bars import Interval as Interval
+from .releases.opendp_plugin import opendp_measurement as opendp_measurement
 from .releases.postprocess import clip as clip
 from .releases.postprocess import consistent as consistent
 from .releases.postprocess import nonnegative as nonnegative
