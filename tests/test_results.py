@@ -17,7 +17,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from quiltwork.influence.checks import check_belief
 
 import quiltwork as qw
 from quiltwork.audit.exact_leakage import worst_case
@@ -28,6 +27,7 @@ from quiltwork.holdout.dobrushin import interdependence
 from quiltwork.holdout.final_ranking import rank_teams
 from quiltwork.holdout.guarantee import guarantee
 from quiltwork.holdout.metrics import parse_metric
+from quiltwork.influence.diagnostics import check_belief
 from quiltwork.queries.lipschitz import Violation
 from quiltwork.results import Charted, ChartedResult, Interval, ResultBase, plain
 from quiltwork.series.reading.series_check import look_at_series

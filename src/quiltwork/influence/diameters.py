@@ -83,6 +83,7 @@ def cycle_diameters(matrices: FloatArray, most_steps: int = _MOST_STEPS) -> list
             diameter = _largest_diameter(power, positive, steps)
             if math.isfinite(diameter):
                 by_span.append((steps, diameter))
+            # a longer span contracts no better per node once the diameter is small
             if diameter <= _GOOD_DIAMETER:
                 break
         later = np.roll(np.arange(len(matrices)), -steps)
@@ -93,10 +94,12 @@ def cycle_diameters(matrices: FloatArray, most_steps: int = _MOST_STEPS) -> list
 
 def _largest_diameter(products: FloatArray, positive: BoolArray, steps: int) -> float:
     """The largest diameter of some products, rounded up."""
+    # equal rows: exactly 0, which the margins below would hide
     if (products == products[:, :1]).all():
         return 0.0
     ratios = row_ratios(products, None if positive.all() else positive)
     diameter = float((ratios + ratios.transpose(0, 2, 1)).max())
+    # a diameter is a sum of two log-ratios, hence twice the margin of a product
     return diameter * (1 + 2.0**-49) + 2 * float(product_margin(steps, products.shape[1]))
 
 
@@ -181,6 +184,7 @@ def box_diameter(lower: FloatArray, upper: FloatArray) -> float:
         return 0.0
     if not (lower > 2.0**-960).all():
         return math.inf
+    # four logarithms, each within one rounding
     return _largest_cross_ratio(np.log(upper), np.log(lower)) * (1 + 2.0**-49) + 2.0**-40
 
 

@@ -251,6 +251,7 @@ def _sigma_for(
     largest = largest_level(belief, window, epsilon, delta)
     level, kind = largest.level, largest.method
     if group and level < math.inf:
+        # rounded down: a level is a permission
         level, kind = largest.alone / window.points * (1 - 2.0**-50), "group"
     return math.sqrt(squared) / level * _UP, level, kind
 

@@ -74,6 +74,7 @@ class SweepBound(BeliefBound):
         answer = self._worst_secret(problem, leak, bound)
         total_change = problem.charge.change(1, self.length)
         scale = _exact_if_alone(answer, answer.change / epsilon, bound)
+        # noise for changing every node at once is always sufficient
         if scale < total_change / epsilon:
             return replace(answer, scale=scale)
         nearby = answer.nearby if answer.change == total_change else self.length
@@ -114,6 +115,7 @@ class SweepBound(BeliefBound):
         if worst.leak == 0:
             return 0.0, answer
         leak = float_up(_exact_if_alone(answer, answer.change / scale, Fraction(worst.leak)))
+        # nothing leaks more than the release itself spends
         return min(leak, float_up(problem.charge.change(1, self.length) / scale)), answer
 
     def worst_leak(self, problem: CalibrationProblem, scale: Fraction) -> Leak:
@@ -130,6 +132,7 @@ class SweepBound(BeliefBound):
         if needed == 0:
             return Profile((Run(nodes.start, nodes.stop - 1, 0.0),))
         unit = problem.charge.levels(self.length)
+        # no node needs less than its own level asks for
         least = float(unit.own.max()) / float(epsilon)
         scales = np.geomspace(needed, max(min(least, needed) / 64, needed / 4096), _PROFILE_LEVELS)
         sweep, profiles = self.sweep(problem.episode), []

@@ -313,6 +313,7 @@ def timeline_of(
     if isinstance(chain.initial, str):
         law = np.asarray(chain.stationary)[np.newaxis, reached]
         nothing = np.empty((0, len(reached)))
+        # both the law of x and that of x' may be off
         slack = 2 * relative_error(chain.size)
         return Timeline(steps, nothing, nothing > 0, law, slack, distinguishable, secret_pairs)
     return replace(
@@ -337,6 +338,7 @@ def _started(
         return Timeline(steps, values, possible, None, 0.0, distinguishable)
     final_set = sets.at(nodes)
     slack = projective_distance(laws.values[-1], laws.limit, final_set)
+    # the law followed, its limit, and a ratio of each
     slack += float(product_margin(nodes, chain.size)) + 4 * relative_error(chain.size)
     phases = [sets.at(nodes + 1 + (phase - nodes) % period) for phase in range(period)]
     limits = np.where(np.array(phases), laws.limit, 0.0)[:, reached]
@@ -376,6 +378,7 @@ def _cycle(chain: CyclicChain, length: int, reached: IntArray) -> Timeline:
     begin = np.asarray(chain.support(1))[reached]
     if isinstance(chain.initial, str):  # supports only shrink, so that late ones are all the same
         possible, settled = _followed_supports(steps > 0, begin, length)
+        # the last turn repeats, so it serves every later one
         late = possible[-chain.period :].astype(np.float64) if settled else None
         return Timeline(
             steps, None, possible[: length if late is None else None], late, 0.0, distinguishable

@@ -77,6 +77,7 @@ def exp_minus(exponent: Fraction, bits: int) -> Enclosure:
         terms += 1
         term = term * numerator // (denominator * terms)
         total += term
+    # the upper end of e^y gives the lower end of e^−y
     lo = (1 << 2 * working) // (total + 2 * terms + 2)
     hi = -(-(1 << 2 * working) // total)
     result = (lo, hi)

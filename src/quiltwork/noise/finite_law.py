@@ -54,6 +54,7 @@ class Thresholds:
                 return (value.numerator << bits) // value.denominator
             lo, hi = self.enclose(j, bits + guard)
             below_one = min(hi, (1 << (bits + guard)) - 1)
+            # both ends have the same floor, so the number between them has it
             if lo >> guard == below_one >> guard:
                 return lo >> guard
             guard *= 2
@@ -86,6 +87,7 @@ class SamplingTable:
     def outcome(self, first: int, more: Callable[[], int]) -> int:
         """Return the outcome for a first word, calling `more` for further words if needed."""
         position = bisect_left(self.cells, first)
+        # no threshold lies in the cell of this word: it decides
         if position == len(self.cells) or self.cells[position] != first:
             return position
         prefix, bits = first, self.word_bits

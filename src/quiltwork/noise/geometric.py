@@ -186,6 +186,7 @@ class TwoSidedGeometric:
 def _least_bound(law: TwoSidedGeometric, level: Fraction, cells: int) -> int:
     """The quantile by bisection; cached, since one answer shows it in several places."""
     high = 1
+    # doubling, then bisection: O(log) enclosures
     while not law._covers(high, level, cells):
         high *= 2
     low = -1
@@ -258,6 +259,7 @@ class Sampler:
 
     def one(self) -> int:
         """One draw: a fixed number of words, but for a vanishing fraction of draws."""
+        # one system call per draw, whatever is drawn
         source = os.urandom(4 * (1 + len(self.digits)) + 1)
         outcome = self.magnitude.outcome(int.from_bytes(source[:4], "little"), random_bits.word)
         value = 1
@@ -283,6 +285,7 @@ class Sampler:
         for index in np.flatnonzero(outcome == len(self.magnitude.cells)):
             value[index] += self.place * self.draw_excess()
         np.negative(value, out=value, where=random_bits.signs(count))
+        # after the sign, so that zero is drawn once and not as +0 and −0
         value[outcome == 0] = 0
         return value
 

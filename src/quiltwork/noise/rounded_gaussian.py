@@ -131,6 +131,7 @@ class RoundedGaussian:
         if self.is_zero:
             return 0
         miss = -math.expm1(math.log1p(-float(1 - level)) / cells)
+        # only a start: the loop below decides by the tail
         guess = float(self.scale) * -NormalDist().inv_cdf(max(miss / 2, 1e-300)) - 0.5
         bound = max(0, math.ceil(guess) - 1)
         while self.tail(bound) > miss * (1 - 2.0**-40):
@@ -268,6 +269,7 @@ def _batch(scale: Fraction, count: int) -> NDArray[np.int64]:
     undecided = (np.abs(coin - probability) <= _UNDECIDED) | (is_accepted & (distance <= margin))
     undecided[beyond_table] = True
     rounded_values = values.astype(np.int64)
+    # the bits drawn so far are kept: drawing anew would bias the result
     for index in np.flatnonzero(undecided).tolist():
         k = int(whole[index])
         if k == MOST_WHOLE:

@@ -123,6 +123,7 @@ def leakage_given_past(belief: Belief, dp_epsilon: float, length: int | None) ->
     right_bounds = sweep.right.fixed(dp_epsilon) if isinstance(sweep, Sweep) else None
     if right_bounds is None:
         return level
+    # the sum of two floats is off by at most one rounding
     return min(level, (dp_epsilon + float(right_bounds.max())) * (1 + 2.0**-50))
 
 
@@ -247,6 +248,7 @@ def _allowed(bound: AdversaryBound, target: Fraction) -> float:
         LeakAt(_decimal_value(level)).rounded_up(_worst(bound, LeakAt(_decimal_value(level))))
         > target
     ):
+        # the two searches round apart: step down until the level passes its own check
         level, step = level * (1 - step), step * 2**6
     return max(level, _lemma_4_level(bound, target))
 

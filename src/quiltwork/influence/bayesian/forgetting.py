@@ -58,6 +58,7 @@ def known_diameters(belief: HiddenChain) -> list[tuple[int, float]]:
     (2, 3.45)
     """
     matrix = np.asarray(belief.inner.transition)
+    # smaller entries could underflow in a product and look impossible
     if matrix[matrix > 0].min() < _SMALLEST:  # products could underflow
         return []
     shows = [np.asarray(belief.shown) == state for state in range(belief.size)]
@@ -84,4 +85,5 @@ def _diameter(product: FloatArray, steps: int) -> float:
     logs = np.log(rows[:, able[0]])
     apart = logs[:, None, :] - logs[None, :, :]
     largest = float((apart.max(axis=2) - apart.min(axis=2)).max())
+    # logarithms and differences round relatively, products of matrices absolutely
     return largest * (1 + 2.0**-49) + 2 * float(product_margin(steps, len(product)))

@@ -128,6 +128,7 @@ def build(folder: Path = FOLDER, target: Target | None = None, into: Path | None
         for command in commands:
             refusal = _compile(command, folder, built, platform)
             if refusal is None:
+                # atomic: another process sees the old file or the new one
                 os.replace(built, path)
                 return path
             refusals.append(refusal)

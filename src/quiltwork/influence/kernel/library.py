@@ -60,6 +60,7 @@ def load(folder: Path) -> ctypes.CDLL:
             )
         try:
             build(folder)
+        # a read-only checkout: say what the compiler or the system said
         except (BuildError, OSError) as error:
             raise KernelError(str(error)) from error
     try:
@@ -103,6 +104,7 @@ def workspace(size: int) -> np.ndarray:
     """
     if size < 0:
         raise KernelError(f"The kernel refused its input: {_STATUS_TEXT.get(size, size)}.")
+    # an array of doubles is aligned for every type in the workspace
     return np.zeros(size // 8 + 1)
 
 

@@ -39,7 +39,7 @@ void initial_star(const struct program *given, struct tree tree, double *v) {
     }
 }
 
-/* List the nodes from the root outwards, with their log u; how many hang together. */
+/* List the nodes from the root outwards, with their log u; return how many are connected. */
 int64_t order_tree(const struct program *given, struct tree tree, struct room *room) {
     const int64_t size = given->size;
     const double *a = given->limits;
@@ -71,7 +71,7 @@ int64_t order_tree(const struct program *given, struct tree tree, struct room *r
     return found;
 }
 
-/* Move the nodes `inside` until another limit is met, and hang them there; how far they moved. */
+/* Move the nodes `inside` until another limit is met, and attach them there; how far they moved. */
 double graft_subtree(const struct program *given, struct tree tree, struct room *room, int64_t node,
                      int down) {
     const int64_t size = given->size;
@@ -135,7 +135,7 @@ void weigh(const struct program *given, struct room *room, double *top, double *
     *bottom = q_sum;
 }
 
-/* Give every part that hangs together one root, and a name; how many parts there are. */
+/* Give every connected part one root, and a name; how many parts there are. */
 static int64_t cut_circles(int64_t size, struct tree tree, int64_t *part) {
     int64_t parts = 0;
     for (int64_t z = 0; z < size; z++) part[z] = -1;
@@ -158,7 +158,7 @@ static int64_t cut_circles(int64_t size, struct tree tree, int64_t *part) {
 }
 
 /* From any v to a tree close to the best: all nodes of p as high as those of q let them be, those
- * of q as low as possible, while that helps; then parts that hang together are joined. 0 where p
+ * of q as low as possible, while that helps; then connected parts are joined. 0 where p
  * and q do not differ. */
 int alternating_ascent(const struct program *given, struct tree tree, struct room *room) {
     const int64_t size = given->size;

@@ -48,6 +48,7 @@ def from_roots(neighbours: Neighbours) -> tuple[dict[int, int], dict[int, int]]:
     for root in range(len(neighbours)):
         waiting = [] if root in depth else [root]
         depth.setdefault(root, 0)
+        # breadth-first, so that parents come before children
         for node in waiting:  # grows while it is read
             new = [other for other in sorted(neighbours[node]) if other not in depth]
             depth.update(dict.fromkeys(new, depth[node] + 1))

@@ -52,6 +52,7 @@ def sharper_spectral(chain: MarkovChain, distances: IntArray) -> BothSides:
     if not chain.is_irreducible or chain.second_singular_value >= 1:
         return _nothing(distances)
     gap = -2 * math.log(chain.second_singular_value)
+    # a smaller gap gives a larger bound
     return _from_gap(chain, gap * (1 - 2.0**-48), distances)
 
 
@@ -60,6 +61,7 @@ def _from_gap(chain: MarkovChain, gap: float, distances: IntArray) -> BothSides:
     if chain.size == 1:
         return np.zeros(len(distances)), np.zeros(len(distances))
     least = float(chain.stationary.min()) * (1 - relative_error(chain.size))
+    # exp of a long product rounds relatively to its argument: 2^-40 covers all distances in use
     decay = np.exp(-gap * distances / 2) * (1 + 2.0**-40)
     converged = decay < least
     with np.errstate(divide="ignore", invalid="ignore"):

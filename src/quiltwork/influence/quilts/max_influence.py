@@ -101,6 +101,7 @@ def _left(chain: MarkovChain, node: int, before: int, states: BoolArray) -> Floa
     """The influence of the nearest quilt node on the left, [x, x']."""
     start = np.asarray(chain.support(before))
     rows = chain.transition[np.asarray(chain.support(node - 1))]
+    # a known node, or one independent of X_i, has no influence: exactly 0
     if start.sum() == 1 or (rows == rows[0]).all():
         return np.zeros((chain.size, chain.size))
     backward = powers_of(chain).backward(np.array([node - before]), start)[0]

@@ -68,6 +68,7 @@ class Powers:
         with self._lock:
             missing = sorted({d for d in distances.tolist() if (d, kind) not in self._cache})
             if (len(self._cache) + len(missing)) * self.size**2 > _CACHED_ENTRIES:
+                # dropping everything is rare, and simpler than an order of use
                 self._cache.clear()
                 missing = sorted(set(distances.tolist()))
             step = max(1, _BATCH_ENTRIES // self.size**2)
@@ -87,6 +88,7 @@ class Powers:
 
     def _power(self, exponent: int) -> Power:
         """P^exponent from cached squares, always by the same products."""
+        # always the same products, whatever was asked before: equal questions get equal digits
         while len(self._squares) < exponent.bit_length():
             self._squares.append(_product(self._squares[-1], self._squares[-1]))
         bits = [j for j in range(exponent.bit_length()) if exponent >> j & 1]

@@ -42,6 +42,7 @@ def worst_node(
         if best is not None:
             heapq.heappush(waiting, (-best.price, -next(order), best, family))
             splits = isinstance(family, IntervalFamily) and family.refinement is not None
+            # only prices of families that need no refinement are attained
             exact = exact if splits else max(exact, best.price)
 
     for family in families:

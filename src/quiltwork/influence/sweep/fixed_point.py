@@ -125,6 +125,7 @@ class HomogeneousStep:
             values = bounds.values + ((span - 1) * level + self.timeline.margin(span))
             bounds = Bounds(values, bounds.slope, bounds.high, bounds.low)
             if best is not None:
+                # nodes jumped over are paid for at the level, which Newton differentiates
                 gaps[bounds.values < best.values] = span - 1
             best = bounds if best is None else best.least(bounds)
         assert best is not None  # noqa: S101  (a span of one node is always there)
@@ -201,6 +202,7 @@ class HomogeneousStep:
                 guess = self.boundary_value + (self._last[1] - self.boundary_value) * (
                     level / self._last[0]
                 )
+            # bounds are about proportional to the level: a good start saves iterations
             starts.insert(0, np.where(np.isnan(guess), np.inf, guess))
         for start in starts:
             if (solution := self._newton(level, start)) is not None:
@@ -248,6 +250,7 @@ class HomogeneousStep:
                 for _ in range(_PLAIN):
                     r = np.maximum(self.step(level, r)[0].values, self.boundary_value)
             last_residual = residual
+            # a pair that grows this far has no finite fixed point
             infinite |= ~(r < _FAR)
         return None
 

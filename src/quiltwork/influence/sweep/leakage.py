@@ -155,6 +155,7 @@ class Sweep:
         """
         own = levels.block(nodes, nodes + self.episode - 1)
         before, after = self.side_leakage(nodes, own, left, right)
+        # two additions; and no secret leaks more than everything that was spent
         leak = np.minimum((own + before + after) * (1 + 2.0**-50), levels.total)
         if not self.timeline.all_secret:
             deterministic = self.timeline.is_deterministic(nodes)
@@ -207,6 +208,7 @@ class Sweep:
         left, right = (np.broadcast_to(bounds, shape)[:, x, y] for bounds in (left, right))
         with np.errstate(invalid="ignore"):
             both = left + right
+        # ∞ − ∞: one side has no bound
         both[np.isnan(both)] = np.inf
         if not self.timeline.all_secret:
             both[~self._secret(nodes)[:, x, y]] = -np.inf
@@ -398,6 +400,7 @@ class SweptSeries:
         order = np.argsort(-bounds, kind="stable")
         best, most = start, self._affordable
         for count, index in enumerate(order.tolist()):
+            # stretches are in order of their bounds: no later one can be worse
             if bounds[index] <= best.leak:
                 break
             if count >= most:  # the quick bound of the next stretch bounds all that are left
@@ -560,7 +563,9 @@ class SweptSeries:
         code, where = np.unique(left_level * len(beyond) + right_level, return_inverse=True)
         pairs = np.divmod(code, len(beyond))
         sides = np.array([self._sides(left[[b]], right[[a]]) for b, a in zip(*pairs, strict=True)])
+        # levels around the stretch are at most those of the grid, and bounds rise with levels
         bound = own + sides[where.ravel()]
+        # early nodes have laws of their own, for which the infinite series is no bound
         early = stretches.first <= len(self.sweep.timeline.possible)
         return np.minimum(np.where(early, np.inf, bound), levels.total)
 

@@ -109,6 +109,7 @@ class Levels:
         if (stop == start).all():
             return cost
         ends, run = self._before(stop + 1), self.run_of(np.clip(start + 1, 1, self.length))
+        # each run adds one rounding of a sum as large as `ends`
         lost = ends * (len(self.first) + 3) * 2.0**-52
         across = ends - self._before(start + 1) + lost
         same_run = (start >= 1) & (stop <= self.length) & (run == self.run_of(stop))
@@ -132,6 +133,7 @@ class Levels:
         largest = np.empty(len(low))
         for power in np.unique(width).tolist():
             chosen = width == power
+            # two overlapping intervals of a power of two cover the range
             table = tables[power]
             largest[chosen] = np.maximum(table[low[chosen]], table[high[chosen] - (1 << power) + 1])
         return largest
@@ -150,6 +152,7 @@ def few_levels(levels: FloatArray, most: int) -> FloatArray:
     distinct = np.unique(levels)
     if len(distinct) <= most:
         return distinct
+    # levels far below the highest hardly matter: one grid step covers them
     low = max(float(distinct[distinct > 0].min()), float(distinct[-1]) / 4096)
     grid = np.geomspace(low, float(distinct[-1]), most)
     grid[-1] = distinct[-1]

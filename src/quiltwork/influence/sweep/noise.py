@@ -83,6 +83,7 @@ def largest_factor(
     if isinstance(sweep, Sweep) and sweep.coarse is not None and _long_work(sweep, unit.length):
         start = _whatever_the_start(sweep, sweep.coarse, unit, epsilon)
         factor, leak = max(best, start, key=lambda option: option[0])
+        # a sweep from another node may differ by this much
         return _short(factor * (1 - _SETTLED)), replace(leak, node=_middle(sweep, unit, nodes))
 
     def leak_at(factor: float) -> Leak:
@@ -93,6 +94,7 @@ def largest_factor(
 
     guess = best[0] if best[0] > low else None
     is_slow = isinstance(sweep, Sweep) and sweep.affordable(min(unit.length, _SETTLES)) < _OFTEN
+    # charging everything at once always fits, so the bracket has a lower end
     close, least = _FAIR if is_slow else _CLOSE, low * (1 - _CLOSE)
     root = largest_within(leak_at, leak_of, least, epsilon, close, guess) or (least, best[1])
     return _short(root[0]), root[1]

@@ -72,6 +72,7 @@ class RowPairs:
         self.below = np.where(below >= SMALLEST_ENTRY, below, 0.0)
         self.support = (self.above > 0) | (self.below > 0)
         with np.errstate(divide="ignore", invalid="ignore"):
+            # x/0 is ∞: a bound that only other states can lower
             ratio = np.where(self.above > 0, self.above / self.below, 0.0)
             self.unlimited = np.log(ratio.max(axis=1)) * (1 + 2.0**-50) + 2.0**-50
             self.masses = np.log(self.above.sum(axis=1) / self.below.sum(axis=1)) + 2.0**-48
@@ -117,10 +118,12 @@ class RatioProgram:
         self.rows = rows
         limits = metric_closure(limits)
         capped = np.minimum(limits, LARGEST_LIMIT)
+        # wider limits only raise the maximum
         capped += SLACK * (1 + np.abs(capped))
         bounds = self._two_states(capped) if self.size == 2 else self._by_trees(capped)
         if (limits > LARGEST_LIMIT).any():
             most = rows.largest(limits, self.group)
+            # an exponential of such a limit would overflow
             values = np.where(most > LARGEST_LIMIT, rows.without_trees(most), bounds.values)
             bounds = Bounds(values, bounds.slope, bounds.high, bounds.low)
         return bounds

@@ -193,6 +193,7 @@ class SideBounds:
             slack = max(share * scale, _LEAST_SLACK)
             if change > slack:
                 continue
+            # a tighter certificate first: without slack if the bounds fall
             for more in (0.0, slack) if falls else (slack,):
                 if (certified := self._certified(turn, more, begins, level)) is not None:
                     return certified
@@ -283,6 +284,7 @@ class SideBounds:
         spent = self.levels.at(self._values, nodes)
         key = None
         if len(self._marks) and place in self._marks:
+            # rounding up makes days start alike more often, and only raises bounds
             ring = np.ceil(ring * _GRID) / _GRID
             key = self._key(ring, nodes, spent)
             if (cached := self._known.get(key)) is not None:

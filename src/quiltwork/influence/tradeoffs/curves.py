@@ -68,6 +68,7 @@ class CurveGrid:
             return np.ones(len(self.gamma))
         if diameter <= 0:
             return self.nothing
+        # a larger diameter is a larger spread
         padded = diameter * (1 + 2.0**-46)
         top = np.maximum(math.exp(padded / 2) * (1 + 2.0**-46) - np.sqrt(self.gamma), 0) ** 2
         return np.minimum(top / math.expm1(diameter) * (1 + 2.0**-40), 1.0)
@@ -83,6 +84,7 @@ class CurveGrid:
         if index == 0:
             return 0.0
         low, high = float(curve[index]), float(curve[index - 1])
+        # rounded so that ε comes out too large, never too small
         share = (delta - low) / (high - low) * (1 - 2.0**-40)
         ends = float(self.gamma[index]), float(self.gamma[index - 1])
         return math.log(ends[0] - share * (ends[0] - ends[1])) * (1 + 2.0**-40)
@@ -106,6 +108,7 @@ def gaussian_curve(level: float, gamma: float) -> float:
     shift = math.log(gamma) / level
     a, b = level / 2 - shift, -level / 2 - shift
     high, low = (math.erfc(-argument / math.sqrt(2)) / 2 for argument in (a, b))
+    # the larger term bounds both: γΦ(b) ≤ Φ(a)
     error = (16 + 4 * b * b) * 2.0**-51 * high
     return min(1.0, max(0.0, high - gamma * low) + error)
 
@@ -130,6 +133,7 @@ def _at_any(level: float, gamma: float) -> float:
     """The curve of a Gaussian at any γ; below 1 by the curve of the reversed pair."""
     if gamma >= 1:
         return gaussian_curve(level, gamma)
+    # H_γ(P‖Q) = 1 − γ + γ·H_{1/γ}(Q‖P)
     return 1 - gamma + gamma * gaussian_curve(level, 1 / gamma) + 2.0**-50
 
 
@@ -139,6 +143,7 @@ def gaussian_level(epsilon: float, delta: float, pure: float = 0.0) -> float:
     >>> round(gaussian_level(1.0, 1e-6), 6)
     0.236704
     """
+    # a smaller γ is a larger curve: the check is on the safe side
     gamma = math.exp(epsilon) * (1 - 2.0**-48)
 
     def suffices(level: float) -> bool:

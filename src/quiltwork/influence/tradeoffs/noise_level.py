@@ -140,6 +140,7 @@ def _swept(
     for _ in range(_GRIDS):
         sweep = TradeoffSweep(kernels, CurveGrid.near(epsilon, guess, steps), delta, pure)
         best = max(best, _by_secants(sweep, window, epsilon, delta, group, guess))
+        # the grid was made for a level near this one
         if best >= guess / 2:
             break
         guess = max(best, guess / 8)
@@ -170,6 +171,7 @@ def _by_secants(
         if high - low <= high * _CLOSE / 2 or high < group.level:
             break
         level = _next(points, level, leaked, epsilon * _AIM)
+        # a secant may leave the bracket: halve it instead, in logarithms
         if not low < level < high:
             level = math.sqrt(low * high) if low > 0 else high / 2
     return low

@@ -181,6 +181,7 @@ class _Product:
         alone = np.full(points, losses.unbounded)
         rows = np.arange(points)
         for loss, mass in zip(losses.loss.tolist(), losses.mass.tolist(), strict=True):
+            # a smaller γ is a larger curve
             place = gamma * math.exp(-loss) * (1 - 2.0**-50)
             above = place >= 1
             _chords(ahead, gamma, rows[above], place[above], np.full(int(above.sum()), mass))
@@ -469,6 +470,7 @@ def _losses_of(gamma: FloatArray, curve: FloatArray, turned: FloatArray) -> Priv
     rebuilt = (
         np.array([float((mass[n:] * (1 - x[n] / x[n:])).sum()) for n in range(len(x))]) + y[-1]
     )
+    # whatever the rebuilt curve lacks counts as unbounded loss
     error = float(np.maximum(y - rebuilt, 0).max())
     return PrivacyLosses(np.log(x) + 2.0**-50, mass, float(y[-1]) + error)
 

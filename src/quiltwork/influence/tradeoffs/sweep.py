@@ -98,6 +98,7 @@ class _Sweep:
         pairs = self.kernels.size * (self.kernels.size - 1)
         if window.length <= SHORT:
             return self._swept(1, window.length)
+        # nodes outside the window leak less than its ends only if all pairs are secret
         if window.points <= SHORT and self.kernels.apart.sum() == pairs:
             return self._swept(window.first, window.last)
         return self._endless()
