@@ -143,6 +143,7 @@ class Calibration(ChartedResult):
 
     def leak_under(self, beliefs: Belief | Sequence[Belief]) -> tuple[float, int]:
         """Return a bound on the leakage of this noise under other beliefs, and the worst node."""
+        # without noise a likelihood ratio may be infinite
         if self.exact_scale == 0:
             raise InvalidInputError(
                 "This calibration adds no noise, since no time point had several possible states. "
@@ -394,6 +395,7 @@ def calibrate(
     query = check_states(query, members)
     problem = as_problem(query, points, secrets, episode, secret_pairs)
     answers = [bound.required_scale(problem, level) for bound in bounds]
+    # the belief that needs the most noise determines the scale
     scale_index = max(range(len(answers)), key=lambda i: answers[i].scale)
     unit, leakage, belief_index = (
         answer_unit(query, parse_lengths(members, length)),
@@ -402,6 +404,7 @@ def calibrate(
     )
     scale = answers[scale_index].scale * unit
     scales = tuple(float_up(bound.scale * unit) for bound in answers)
+    # calibrated as if time points were independent: sound bounds give its true leakage
     if method == "entry":
         sound_bounds = bounds_for(members, points, None, secret_pairs)
         leaks = [bound.leakage_of(problem, answers[scale_index].scale) for bound in sound_bounds]

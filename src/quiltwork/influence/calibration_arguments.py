@@ -166,6 +166,7 @@ def check_states(query: Query | None, members: Sequence[Belief]) -> Query | None
     Raises:
         InvalidInputError: naming the state.
     """
+    # a custom query checks its data itself
     if query is None or not hasattr(query, "check") or query.kind == "custom":
         return query
     for belief in members:

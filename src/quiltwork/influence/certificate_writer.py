@@ -65,6 +65,7 @@ def certificate(calibration: Calibration) -> str:
 def _proved(calibration: Calibration, belief: Belief) -> dict[str, Any]:
     """The claim about one belief, with the first proof that passes the checker."""
     document = _stated(calibration, belief)
+    # cheap proofs first; whatever the checker refuses is tried in another form
     for proof in _proofs(document):
         try:
             checker.check_one(document | proof)
@@ -198,6 +199,7 @@ class _SideWriter:
         for n, rows in all_rows.items():
             values, slope, column = self.solved(n, rows, limits, states)
             values = values + (n - 1) * level
+            # ties go to the shorter step, whose proof is shorter
             lower = values < best - 1e-13
             best, nodes_of_step = np.where(lower, values, best), np.where(lower, n, nodes_of_step)
             slopes[lower], columns[lower] = slope[lower], column[lower]

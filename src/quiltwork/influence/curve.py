@@ -79,9 +79,11 @@ class InfluenceCurve(ChartedResult):
         scale = highest.scale
         if scale == 0:
             return math.inf
+        # `epsilon` rounds a leakage with influence up, so the level must leave room for that
         if highest.quilt and highest.influence > 0:
             scale *= 1 + _SLACK * target / (target - Fraction(highest.influence))
         level, step = float_down(1 / scale), 2.0**-52
+        # a caller may pass the float or its decimal text: both must fit
         while self.epsilon(max(Fraction(level), Fraction(str(level)))) > target:
             level, step = level * (1 - step), step * 2**6
         return level

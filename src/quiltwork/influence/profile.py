@@ -86,6 +86,7 @@ def combined(
     profiles: Sequence[Profile], choose: Callable[[FloatArray, FloatArray], FloatArray]
 ) -> Profile:
     """Combine profiles of the same nodes, run by run, by np.maximum or np.minimum."""
+    # between two cuts every profile is constant
     cuts = np.unique([run.first for profile in profiles for run in profile])
     last = np.append(cuts[1:] - 1, profiles[0].runs[-1].last)
     rows = []

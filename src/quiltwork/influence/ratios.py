@@ -59,6 +59,7 @@ def row_ratios(values: FloatArray, positive: BoolArray | None) -> FloatArray:
                 ratio = above[part, :, None, :] / below[part, None, chunk, :]
                 result[part, :, chunk] = largest(ratio, axis=-1)
         result = np.log(result)
+    # NaN comes from rows without entries, about which nothing is claimed
     result[~np.isfinite(result)] = np.inf
     return result
 
@@ -71,6 +72,7 @@ def _fraction_parts(
         if float(values.min(initial=1.0)) >= _TINY:
             return values, values
         positive = np.ones(values.shape, dtype=np.bool_)
+    # up in the numerator, down in the denominator: the ratio can only grow
     above = np.where(positive, np.maximum(values, _TINY), 0.0)
     below = np.where(positive & (values >= _TINY), values, 0.0)
     return above, below

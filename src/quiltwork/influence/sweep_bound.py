@@ -226,6 +226,7 @@ def at_highest_levels(sweep: Sweepable, levels: Levels, nodes: range) -> Leak | 
             worst = replace(constant, node=node, leak=leak)
         rate = min(math.inf if constant is None else constant.leak, levels.total) / level
         lower = _cheapest(own, sizes, rate)
+        # no cheaper level is left to try
         if not 0 < lower < level:
             break
         level = lower

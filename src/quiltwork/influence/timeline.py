@@ -149,6 +149,7 @@ class Timeline:
         reach all of them; there steps of one node are a hundred times faster, for some percent more
         noise.
         """
+        # hidden states with long memory: see the docstring for the price
         if not self.fully_observed and self.size > _MOST_BEHIND:
             return (1,)
         if self.laws is None:
@@ -203,6 +204,7 @@ class Timeline:
             if span > len(order):  # no step is that long
                 windows[span] = np.zeros((1, 1), np.int64), np.zeros(1, np.int64)
                 continue
+            # few distinct windows occur in a calendar, so each product is computed once
             rolling = np.lib.stride_tricks.sliding_window_view(order, span)
             rows, index = np.unique(rolling, axis=0, return_inverse=True)
             windows[span] = rows, index.ravel()
@@ -428,6 +430,7 @@ def sequence_timeline(
     for matrix_index in order.tolist():
         sets.append(positive[matrix_index][sets[-1]].any(axis=0))
         if laws is not None:
+            # laws are kept up to a factor: dividing by the maximum prevents underflow
             law = product_of(laws[-1], matrices[matrix_index])
             laws.append(law / law.max())
     distinguishable = ~np.eye(matrices.shape[1], dtype=np.bool_)

@@ -48,6 +48,7 @@ def choice_thresholds(utilities: Sequence[object], rate: object) -> Thresholds:
         raise InvalidInputError("The list of utilities is empty: pass at least one.")
     speed = positive_fraction(rate, "rate")
     exact = [to_fraction(utility, f"utility {i}") for i, utility in enumerate(utilities)]
+    # weights relative to the best: no exponential overflows
     best = max(exact)
     gaps = [speed * (best - utility) for utility in exact]
     weights: dict[int, tuple[list[int], list[int]]] = {}

@@ -45,6 +45,7 @@ class SymmetricPowers(Powers):
 
 def _both(ratios: FloatArray) -> FloatArray:
     total = ratios + ratios.transpose(0, 2, 1)
+    # one addition of rounded numbers; 0 stays exactly 0
     return np.where(total > 0, np.nextafter(total, np.inf), 0.0)
 
 

@@ -106,6 +106,7 @@ class NodeInfluences:
                 if len(quilt.nearby) > 1:
                     return None
                 worst = blanket_bound(self.network, self.node)
+            # a quilt with fewer nearby nodes is already as good
             if worst >= least:
                 return None
         return worst

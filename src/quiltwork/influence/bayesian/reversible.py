@@ -42,6 +42,7 @@ def reversible_level(chain: MarkovChain, epsilon: Fraction, length: int) -> floa
     side = _paper_side(target, gap, rarest)
     best = 0.0
     for distance in range(_first_distance(gap, rarest, most), most + 1):
+        # levels only fall with the distance from here on
         if target / (2 * distance - 1) <= best:
             break
         room = (target - 6 * _silence(gap, rarest, distance)) * _DOWN

@@ -86,6 +86,7 @@ def bounded_factor(belief: GaussianRows) -> float:
 def _only_positive_partial_correlations(correlation: FloatArray) -> bool:
     """Whether no partial correlation is negative; 0 up to rounding counts as 0."""
     inverse = np.linalg.inv(correlation)
+    # the backward error of an inverse grows with its norm
     error = 64 * len(inverse) * _UNIT * float(np.linalg.norm(inverse, 2))
     return bool((inverse - np.diag(np.diag(inverse)) <= error).all())
 

@@ -132,6 +132,7 @@ def _recursive(
 
 def _long(number: Fraction) -> np.longdouble:
     """The nearest long double."""
+    # more digits than a long double has
     with localcontext(prec=40):
         return np.longdouble(str(Decimal(number.numerator) / Decimal(number.denominator)))
 
@@ -155,6 +156,7 @@ def _decay(response: LongArray, step: LongArray) -> tuple[float, float]:
     spread, power = float(np.abs(response).sum()), step
     for _ in range(_SQUARINGS):
         shrinks = float(np.abs(power).sum(axis=1).max())
+        # further blocks then add at most as much again: 1/(1 − r) is below 2
         if shrinks < 0.5:
             return spread, shrinks
         spread, power = spread * (1 + shrinks), power @ power

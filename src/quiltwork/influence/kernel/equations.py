@@ -53,6 +53,7 @@ def iterate(matrix: Any, right: FloatArray, most: int) -> FloatArray | None:
             if _norm(residual) <= tolerance:
                 return x
             rho, last_rho = float((shadow * residual).sum()), rho
+            # breakdown of the recurrence: the caller factorizes instead
             if omega == 0:
                 return None
             direction = residual + rho / last_rho * (alpha / omega) * (direction - omega * image)

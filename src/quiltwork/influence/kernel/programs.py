@@ -73,6 +73,7 @@ def solve(
     needed = int(loaded().solve_room(size))
     buffer, position = workspace(needed), ctypes.c_int64(0)
     inputs = [address(array) for array in (above, below, limits, group)]
+    # copies: another thread may start from the same trees
     trees = SpanningTrees(trees.parent.copy(), trees.upper.copy(), trees.order.copy())
     tree_addresses = [address(array) for array in (trees.parent, trees.upper, trees.order)]
     outputs = [address(array) for array in (values, slope, high, low)]

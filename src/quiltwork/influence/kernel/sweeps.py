@@ -111,6 +111,7 @@ def sweep(
         },
     )
     result = np.empty((nodes, size, size))
+    # the last index of the stretch, and the last node with a given bound
     whole = size, blocks, count, spans, nodes - 1, len(start) - 1
     addresses = [address(array) for array in (*arrays.values(), result)]
     stretch = _Stretch(*whole, int(to_left), int(any_start), *addresses)

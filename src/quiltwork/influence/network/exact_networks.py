@@ -69,6 +69,7 @@ def influence_given(joint: Weights, quilt: int) -> float:
         logs = np.log(law)
         total = row_ratios(values, support) + (logs[:, np.newaxis, :] - logs[:, :, np.newaxis])
     total = between_possible(total, possible)
+    # every entry of a table is off by its roundings, in numerator and denominator
     margin = 8 * (joint.roundings + values.shape[2]) * _UNIT
     return rounded_up(float(total.max(initial=0.0)), margin + _LOG_ERROR * _size(logs))
 

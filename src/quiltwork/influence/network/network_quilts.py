@@ -121,6 +121,7 @@ def _local_influences(
             continue
         try:
             ratios, margin = quilt_ratios(around(network, quilt), states)
+        # this quilt needs too large a table: another one decides
         except UnsupportedError:
             continue
         total = ratios + tilt

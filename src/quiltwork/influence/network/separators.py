@@ -76,6 +76,7 @@ def nearby_sets(
         yield from level
         total += len(level)
         larger = {inside | {v} for inside in level for v in boundary(neighbours, inside)}
+        # too many sets: keep those with the smallest tables on their boundary
         if len(larger) + total > MOST_SETS:
             larger = set(sorted(larger, key=lambda s: _weight(neighbours, sizes, s))[:_BEAM])
         level = larger

@@ -123,6 +123,7 @@ class ExactChainQuilts:
 
     def settled_nodes(self, nodes: range) -> Iterator[QuiltFamily]:
         """Yield the families of the nodes of one phase of the periodic part."""
+        # a phase with one possible state has no secret
         if self.possible.at(nodes[0]).sum() == 1:
             yield ListedFamily.known(nodes)
         elif not self.possible.mixes or self.reach == 0:
@@ -286,6 +287,7 @@ class ExactChainQuilts:
         if part is None:
             return IntervalFamily(nodes, self.length, left, right, self.origin, complete)
         halves = partial(_split_nodes, nodes, part)
+        # a block that is short for its position is nearly exact: search it more precisely
         tolerance = _BLOCK_TOLERANCE * min(1.0, len(nodes) * nodes.step / nodes[0])
         return IntervalFamily(
             nodes, self.length, left, right, self.origin, complete, halves, tolerance

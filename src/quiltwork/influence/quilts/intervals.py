@@ -179,6 +179,7 @@ def _best_two_sided(
         sums = _Sums.at_far_corners(family, cells)
         open_cells = price(least_cost, sums.most(champions)) < worthwhile
         cells, least_cost, sums = cells[open_cells], least_cost[open_cells], sums.where(open_cells)
+        # the best quilt so far is sound; going on would not pay
         if not 0 < len(cells) <= _MOST_CELLS:
             break
         a0, a1, b0, b1 = cells.T
@@ -251,6 +252,7 @@ def _split(low: IntArray, high: IntArray, parts: int) -> tuple[IntArray, IntArra
     Some parts may be empty; an interval of two or more nodes always splits.
     """
     ratio = ((high + 1) / low)[:, np.newaxis]
+    # geometric steps: influence falls exponentially with distance
     edges = np.floor(low[:, np.newaxis] * ratio ** (np.arange(parts + 1) / parts)).astype(np.int64)
     edges[:, 0], edges[:, -1] = low, high + 1
     edges[:, -2] = np.clip(edges[:, -2], np.minimum(low + 1, high), high)

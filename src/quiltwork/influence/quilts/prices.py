@@ -42,6 +42,7 @@ class ScaleFor:
         if candidate.influence == 0:
             return candidate.cost / self.epsilon
         scale = candidate.cost / (self.epsilon - Fraction(candidate.influence))
+        # rounded to a float above, so that printing and reading lose nothing
         return Fraction(float_up(scale * _SLACK))
 
 

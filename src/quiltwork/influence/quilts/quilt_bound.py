@@ -139,6 +139,7 @@ class QuiltBound(BeliefBound):
             settled = best.price <= self._least_beyond(best, reach, cost, price)
             if family.complete or settled or reach >= _MOST_REACH:
                 return best, reach
+            # few rounds, and each repeats little of the one before
             reach *= 16
 
     def _least_beyond(self, best: BestQuilt, reach: int, cost: Cost, price: Price) -> float:
@@ -153,6 +154,7 @@ class QuiltBound(BeliefBound):
         )
         for start, stop, first, last in sides:
             near_cost, total_cost = cost(np.array([start, first]), np.array([stop, last])).tolist()
+            # otherwise dropping the side costs no more, and the search has tried that
             if near_cost < total_cost:
                 floor = min(floor, float(price(np.array([near_cost]), np.zeros(1))[0]))
         return floor

@@ -71,6 +71,7 @@ def _(belief: DatedChain, length: int, episode: int = 1, pairs: SecretPairs | No
 
 def _swept(timeline: Timeline, contraction: ContractionSide, length: int, episode: int) -> Sweep:
     """The sweep of a timeline by the exact program, or by contraction for independent nodes."""
+    # nothing is carried from node to node, so contraction by 0 is exact
     if timeline.independent:
         return Sweep(timeline, contraction, contraction, length, episode)
     right = ExactSide(timeline, to_left=False)

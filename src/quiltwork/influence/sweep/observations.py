@@ -31,6 +31,7 @@ def leakage_between_observations(
             + sides
             + timeline.prior_log_ratios(nodes)
         )
+    # ∞ − ∞: no bound between these states
     limits[np.isnan(limits)] = np.inf
     limits[:, np.arange(timeline.size), np.arange(timeline.size)] = 0.0
     law, slack = _laws(timeline, nodes)

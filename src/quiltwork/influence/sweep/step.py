@@ -137,7 +137,7 @@ class ExactSide:
         timeline, known_nodes = self.timeline, len(start)
         if timeline.size == 1 or len(levels) <= known_nodes:
             return np.concatenate([start, np.zeros((max(len(levels) - known_nodes, 0), 1, 1))])
-        # two states need no exponential per node: ten times as fast
+        # two states need no exponential per node
         if self._by_ratios(start[-1], levels):
             rows = timeline.steps[0].T if self.to_left else timeline.steps[0]
             ratios = sweep_two(rows, np.exp(start[-1]), np.exp(levels[known_nodes - 1 :]))

@@ -199,6 +199,7 @@ def _of_matrices(
         if late_laws is None
         else (late_laws > 0).astype(np.uint8)
     )
+    # each kernel entry is a ratio of two laws
     margin = error + 2 * slack + 2 * float(product_margin(len(first) + 1, size))
     return ChainKernels(matrices, left, first, possible, late, margin, apart, math.inf)
 
@@ -255,6 +256,7 @@ def _laws(
         yield law, states
         step = matrices[node % len(matrices)]
         law, states = product(law, step), (states[:, None] & (step > 0)).any(axis=0)
+        # possible states keep a positive mass, also where floats underflow
         law = np.where(states, np.maximum(law, 1e-300), 0.0)
         node += 1
 

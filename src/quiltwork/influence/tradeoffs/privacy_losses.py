@@ -96,6 +96,7 @@ class GaussianRelease:
         edges = mu * (mu / 2 + np.arange(-_FAR, _FAR + 1e-9, 1 / _PER_DEVIATION))
         mass_p, mass_q = (_between(ndtr, edges / mu - shift) for shift in (mu / 2, -mu / 2))
         low, high = np.exp(-edges[:-1]), np.exp(-edges[1:])
+        # the split that keeps the mass of both laws: connecting the dots
         upper = np.clip((mass_p * low - mass_q) / (low - high), 0, mass_p)
         mass = np.zeros(len(edges))
         mass[1:] += upper + mass_p * _SPLIT
