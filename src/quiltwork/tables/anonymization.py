@@ -70,13 +70,13 @@ def anonymize(
         table: the records of all providers.
         constraint: for example `KAnonymity(30) & LDiversity(4)`.
         m: how many providers may collude; 0 protects against outsiders only.
-        method: "provider-aware" (Algorithm 2: groups may also be split between providers, where
-            this improves answers to counts), "baseline" (Mondrian) or "separate" (each provider
+        method: "provider-aware" (groups may also be split between providers, where this improves
+            answers to counts), "baseline" (Mondrian) or "separate" (each provider
             alone).
         backend: "local", or "spark" for tables larger than one machine.
         split: "loss" cuts where the two boxes lose least; "range" is Mondrian's choice, the widest
-            quasi-identifier in the middle (faster, worse); "fitness" is the paper's. None: "loss",
-            but "range" for the baseline.
+            quasi-identifier in the middle (faster, worse); "fitness" is the paper's Algorithm 2.
+            None: "loss", but "range" for the baseline.
         relaxed: whether records with equal values may go to different groups.
         suppression: the largest share of rows that may be left out; fewer are, if the table would
             fail its verification otherwise. Not supported on Spark.
