@@ -53,7 +53,7 @@ def test_answers_become_a_belief_with_its_reasons(cli, folder):
     scale = calibrate(made, 1440, 1, query=queries.histogram()).scale
     assert kept["noise"] == {"query": "histogram", "epsilon": 1, "length": 1440, "scale": scale}
     assert f"noise of scale {scale:.4g}" in ran.out
-    bars = [line.split() for line in ran.out.split("off by  noise")[1].splitlines()[1:7]]
+    bars = [line.split() for line in ran.out.split("margin  noise")[1].splitlines()[1:7]]
     assert [bar[0] for bar in bars] == ["0", "0.01", "0.02", "0.05", "0.1", "0.2"]
     assert [len(bar[2]) for bar in bars] == sorted(len(bar[2]) for bar in bars)
     assert cli("calibrate", "--belief", "new.json", "--length", "1440", "--epsilon", "1").code == 0
@@ -84,7 +84,7 @@ def test_a_terminal_is_asked(cli, folder, monkeypatch, answers):
     ran = cli("belief", "--json")
     assert ran.code == 0, ran.err
     assert belief_from_json(ran.out).transition.tolist() == [[0.9, 0.1], [0.25, 0.75]]
-    assert "How long does a stay in 'walk' last" in ran.err
+    assert "How long does a stay in walk last" in ran.err
 
 
 @pytest.mark.parametrize(
@@ -93,10 +93,10 @@ def test_a_terminal_is_asked(cli, folder, monkeypatch, answers):
         (("belief",), "give --states"),
         (("belief", "--states", "a,b"), "give --lasting"),
         (("belief", "--states", "a,b", "--lasting", "2,2"), "give --sure"),
-        ((*ANSWERS, "--sure", "0"), "How many time points are 30min"),
+        ((*ANSWERS, "--sure", "0"), "30min is a duration"),
         ((*MADE[:-1], "0.7"), "from 0 to 0.5"),
         ((*MADE, "--to", "rest"), "STATE=NEXT"),
-        ((*MADE, "--to", "swim=rest"), "none of the states rest, walk, run"),
+        ((*MADE, "--to", "swim=rest"), "not one of the states, which are rest, walk, run"),
         ((*MADE, "--plot", "chart.foo"), ".png, .svg or .pdf"),
         (("belief", "--states", "a,b", "--lasting", "0,2", "--sure", "0"), "from 1 to"),
         (("belief", "check", "--belief", "belief.json"), "--against"),

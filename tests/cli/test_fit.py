@@ -65,7 +65,7 @@ def test_what_is_printed(cli, folder):
     ran = cli("fit", "pilot.csv", *READ, "--single")
     assert "Warning: The data contradict order 1" in ran.err
     counts = (folder / "pilot.csv").read_text()
-    assert f"'rest' ({counts.count('rest'):,} seen)" in ran.out
+    assert f"rest ({counts.count('rest'):,} observed)" in ran.out
 
 
 @pytest.mark.parametrize(
@@ -90,8 +90,8 @@ def test_one_belief_can_be_chosen(cli, folder, options, kind):
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        (("--single", "--box"), "--single and --box choose one belief each"),
-        (("--order", "2", "--durations"), "choose one belief each"),
+        (("--single", "--box"), "--single and --box exclude each other"),
+        (("--order", "2", "--durations"), "exclude each other"),
         (("--initial", "empirical"), "add --single"),
         (("--period", "month"), "'day' or 'week'"),
         (("--order", "0"), "order"),

@@ -469,4 +469,4 @@ class TestOtherPrograms:
         text = cli("ledger", "largest", url, "d", *ask, *who).out
         assert "still fits" in text
         made.retire("d")
-        assert "Nothing fits" in cli("ledger", "largest", url, "d", *ask, *who).out
+        assert "No further release fits" in cli("ledger", "largest", url, "d", *ask, *who).out

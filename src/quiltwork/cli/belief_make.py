@@ -1,4 +1,4 @@
-"""`quiltwork belief`: a belief from a few answers, with its reasons; `belief check` tests one."""
+"""`quiltwork belief make`: a belief from a few answers, with an explanation of its numbers."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ _BAR = 40
 
 
 class AskingGroup(WithShortHelp, click.Group):
-    """A group that makes a belief when no other command is named."""
+    """A command group whose default command is `make`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Put the command's name where it was left out."""
+        """Insert `make` if no command is named."""
         if not ctx.resilient_parsing and (
             not args or args[0] not in {*self.commands, "-h", "--help"}
         ):
@@ -40,7 +40,7 @@ class AskingGroup(WithShortHelp, click.Group):
 def belief() -> None:
     """Choose a belief by a few answers, or check one.
 
-    `quiltwork belief` alone is `quiltwork belief make`: it asks what its options do not tell.
+    `quiltwork belief` alone is `quiltwork belief make`: it asks for what its options do not give.
     """
 
 
@@ -70,12 +70,12 @@ def make(
     output: str | None = option(
         "Write the belief here, as JSON; - prints it.", "FILE", names="-o --output"
     ),
-    plot: str | None = option("Draw noise against how wrong one may be.", "FILE"),
+    plot: str | None = option("Draw the noise by error margin.", "FILE"),
 ) -> None:
-    """Make a belief from a few answers, and say what they mean.
+    """Make a belief from a few answers, and explain its numbers.
 
-    On a terminal it asks for what is not given. The file keeps the reasons beside the belief, which
-    `calibrate` and `release` take as it is.
+    On a terminal it asks for missing answers. The file stores the explanation beside the belief;
+    `calibrate` and `release` take the file as it is.
     """
     check_targets(output, None, plot)
     from quiltwork.beliefs import Grid
@@ -96,28 +96,28 @@ def make(
     if sure is None:
         question = "How far may each probability be off (0 exact, 0.05 careful, 0.2 very unsure)"
         sure = _answer(None, "--sure", question, exact_number)
-    made, why = around(chain, sure), reasons(chain, sure)
+    elicited, why = around(chain, sure), reasons(chain, sure)
     length = _POINTS if grid is None or grid.step is None else max(1, _DAY // grid.step)
     distances = {float(distance): distance for distance in (*DISTANCES, sure)}
     noise = noise_by_distance(chain, length, distances=[distances[d] for d in sorted(distances)])
     own = dict(noise)[float(sure)]
-    document = _document(made, why, length, own)
+    document = _document(elicited, why, length, own)
     if plot is not None:
         write_figure(plot, caution_chart(noise, length, 1))
-    deliver(document, _lines(made, why, length, own, noise, output), (), output)
+    deliver(document, _lines(elicited, why, length, own, noise, output), (), output)
 
 
 def _answer(given: str | None, option: str, question: str, read: Callable[[str], Parsed]) -> Parsed:
-    """Read what was given, or ask until an answer can be read."""
+    """Return an option's value, or prompt until an answer is valid."""
     if given is not None:
         return read(given)
     if not sys.stdin.isatty():
-        raise click.UsageError(f"{question}? Nobody can be asked here; give {option}")
+        raise click.UsageError(f"{question}? This is not a terminal, so give {option}")
     return prompted(question, read)
 
 
 def _step(every: str | None, lasting: str | None) -> str | None:
-    """Ask how long a time point is where stays will be asked for; nothing may be known of it."""
+    """Return the length of a time point, prompted for where durations will be; None if empty."""
     from quiltwork.beliefs.grids import parse_duration
 
     if every is not None or lasting is not None or not sys.stdin.isatty():
@@ -131,7 +131,7 @@ def _step(every: str | None, lasting: str | None) -> str | None:
 
 
 def _stays(lasting: str | None, states: Sequence[Label], every: str | None) -> list[Fraction]:
-    """Read how long stays last, in time points."""
+    """Return the mean durations of stays in time points."""
     if lasting is not None:
         return [_points(text, every) for text in split_list(lasting)]
     unit = "time points" if every is None else f"steps of {every}, or durations"
@@ -139,7 +139,7 @@ def _stays(lasting: str | None, states: Sequence[Label], every: str | None) -> l
         _answer(
             None,
             "--lasting",
-            f"How long does a stay in {state!r} last ({unit})",
+            f"How long does a stay in {state} last ({unit})",
             lambda text: _points(text, every),
         )
         for state in states
@@ -153,33 +153,36 @@ def _points(text: str, every: str | None) -> Fraction:
         return exact_number(text)
     if every is None:
         raise InvalidInputError(
-            f"How many time points are {text}? Say how long one is, for example --every 1min."
+            f"{text} is a duration, and the length of a time point is unknown. Give it, for "
+            "example --every 1min."
         )
     return Fraction(parse_duration(text), parse_duration(every))
 
 
 def _followers(to: tuple[str, ...], states: Sequence[Label]) -> dict[Any, dict[Any, Fraction]]:
-    """Read `run=walk:3,rest:1`; a state without a weight has weight 1."""
+    """Parse `run=walk:3,rest:1`; a state without a weight has weight 1."""
     known = {str(state): state for state in states}
-    found: dict[Any, dict[Any, Fraction]] = {}
+    followers: dict[Any, dict[Any, Fraction]] = {}
     for text in to:
         name, equals, rest = text.partition("=")
         if not equals:
-            raise InvalidInputError(f"Cannot read {text!r}; write --to STATE=NEXT:WEIGHT,….")
+            raise InvalidInputError(
+                f"{text!r} is not a list of next states; write --to STATE=NEXT:WEIGHT,…."
+            )
         parts = [part.partition(":") for part in split_list(rest)]
         weights = {_known(next_, known): exact_number(w or "1") for next_, _, w in parts}
-        found[_known(name.strip(), known)] = weights
-    return found
+        followers[_known(name.strip(), known)] = weights
+    return followers
 
 
 def _known(name: str, known: dict[str, Any]) -> Any:
     if name not in known:
-        raise InvalidInputError(f"{name!r} is none of the states {', '.join(known)}.")
+        raise InvalidInputError(f"{name!r} is not one of the states, which are {', '.join(known)}.")
     return known[name]
 
 
 def _document(made: MarkovChain | ChainBox, why: list[str], length: int, scale: float) -> str:
-    """Return the belief's own document with the reasons beside it; readers of beliefs skip them."""
+    """Return the belief's document with the explanation as extra fields, which readers ignore."""
     body = json.loads(made.to_json())
     noise = {"query": "histogram", "epsilon": 1, "length": length, "scale": scale}
     return json.dumps(body | {"reasons": why, "noise": noise}, sort_keys=True, ensure_ascii=False)
@@ -202,15 +205,15 @@ def _lines(
     yield ""
     yield (
         f"A histogram of {length:,} time points at epsilon 1 gets noise of scale {scale:.4g}: "
-        f"nine counts of ten are off by at most {math.ceil(math.log(10) * scale)}."
+        f"nine of ten counts have an error of at most {math.ceil(math.log(10) * scale)}."
     )
     yield ""
     most = max(value for _, value in noise)
     rows = [(f"{d:g}", f"{v:.4g}", "█" * max(1, round(_BAR * v / most))) for d, v in noise]
-    yield from text_table(["off by", "noise", "against how wrong one may be"], rows)
+    yield from text_table(["margin", "noise", "noise by error margin"], rows)
     yield ""
     if output is None:
-        yield "Nothing was written; add -o belief.json to keep the belief and its reasons."
+        yield "Nothing was written; add -o belief.json to save the belief and its explanation."
     else:
         yield (
             f"Written to {output}. Try it: quiltwork belief check --belief {output} "

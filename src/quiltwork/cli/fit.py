@@ -53,15 +53,15 @@ def fit(
         "[default: stationary]",
         kind=("stationary", "any", "empirical"),
     ),
-    single: bool = option("Fit one chain that remembers the last state alone."),
-    order: int | None = option("Fit one chain that remembers N states.", "N"),
-    durations: bool = option("Fit one chain that knows how long a state has lasted."),
+    single: bool = option("Fit one chain of order 1: the last state alone matters."),
+    order: int | None = option("Fit one chain of order N: the last N states matter.", "N"),
+    durations: bool = option("Fit one chain in which the duration of a state matters."),
     period: str | None = option(
         "Fit one chain with a matrix per phase of this period.", "day|week|N"
     ),
     box: bool = option("Fit a confidence region of chains."),
     confidence: Fraction | None = option(
-        "With --box: that the region holds the whole true matrix.  [default: 0.95]",
+        "With --box: the probability that the region contains the true matrix.  [default: 0.95]",
         kind=confidence_number,
     ),
     output: str | None = option(
@@ -70,16 +70,15 @@ def fit(
 ) -> None:
     """Fit beliefs on FILE, for use with `calibrate` and `release`.
 
-    By default the list of all beliefs that the data leave plausible: chains that remember one state
-    or two, that know how long a state has lasted, or the time of day. Noise for the list holds
-    against each of them; what it costs beside one plain chain is shown. --single, --order,
-    --durations, --period and --box choose one belief.
+    By default the result is the list of all beliefs that the data leave plausible: chains of order
+    1 and 2, with durations, or with the time of day. Noise for the list protects against each of
+    them; its cost beside one chain of order 1 is shown. --single, --order, --durations, --period
+    and --box choose one belief.
 
-    Fit on public data or on other subjects than those whose data is released: a belief fitted on
-    the released data makes the noise scale itself a leak. The belief remembers which file it was
-    fitted on, and a release from that file warns; it keeps its steps, edges, labels and states, and
-    data on others are refused. Its file keeps the column and the time zone too, which a release
-    takes unless others are typed.
+    Fit on public data or on other subjects than those whose data are released: a belief fitted on
+    the released data makes the noise scale itself a leak. The belief records the file it was fitted
+    on, and a release from that file warns. It also stores steps, edges, labels and states, and data
+    on others are refused. Its file stores the column and the time zone, the defaults of a release.
     """
     kinds = {
         "--single": single,
@@ -90,7 +89,7 @@ def fit(
     }
     chosen = [name for name, given in kinds.items() if given]
     if len(chosen) > 1:
-        raise click.UsageError(f"{' and '.join(chosen)} choose one belief each: leave out one")
+        raise click.UsageError(f"{' and '.join(chosen)} exclude each other: give one of them")
     if box and (smoothing is not None or initial is not None):
         raise click.UsageError("--smoothing and --initial are for one chain: leave out --box")
     if not box and confidence is not None:
@@ -132,7 +131,7 @@ def fit(
 
 @dataclass(frozen=True)
 class _Tried:
-    """A belief that was fitted: how likely held-out data are, whether it stays, what it costs."""
+    """A fitted belief: held-out likelihood, whether it is kept, noise scale and driving states."""
 
     name: str
     belief: Belief
@@ -145,7 +144,7 @@ class _Tried:
 def _fitted(
     series: Series, chosen: list[str], order: int | None, period: Any, options: dict[str, Any]
 ) -> list[_Tried]:
-    """Fit what was chosen, or everything; the plain chain is there to compare with."""
+    """Return the chosen belief, or all candidates; with the chain of order 1 for comparison."""
     from quiltwork.beliefs import ChainBox, CyclicChain, MarkovChain, candidates
 
     data, known = series.data, {**options, "states": series.states}
@@ -175,7 +174,7 @@ def _fitted(
 
 
 def _priced(tried: list[_Tried], length: int) -> list[_Tried]:
-    """Add the noise under what stays and under the plain chain, where that takes no minutes."""
+    """Return the beliefs with the noise of the kept ones and of order 1, unless that is slow."""
     from quiltwork.influence.diagnostics import driving_states, fit_price
 
     if len(_plain(tried).belief.states or ()) > _PRICED_STATES:
@@ -245,16 +244,16 @@ def _lines(tried: list[_Tried], series: Series, output: str | None) -> Iterator[
     yield from _prices(tried, series)
     yield ""
     if not series.declared:
-        yield "The states were taken from the file; declare them with --states or --edges."
+        yield "The states are those in the file; declare public ones with --states or --edges."
     if output is None:
-        yield "Nothing was written; add -o belief.json to keep the belief."
+        yield "Nothing was written; add -o belief.json to save the belief."
     else:
         yield f"Written to {output}. Use it for other data than this: a fit on the released data"
         yield "leaks through the noise scale."
 
 
 def _matrix(belief: Belief) -> Iterator[str]:
-    """The matrix of a chain or a box, where it is one that can be read."""
+    """Yield the matrix of a chain or a box, if it is small enough to print."""
     from quiltwork.beliefs import ChainBox, MarkovChain
 
     if not isinstance(belief, MarkovChain | ChainBox) or belief.size > _SHOWN_STATES:
@@ -277,7 +276,7 @@ def _matrix(belief: Belief) -> Iterator[str]:
 def _prices(tried: list[_Tried], series: Series) -> Iterator[str]:
     decides, plain, length = _deciding(tried), _plain(tried), max(series.lengths)
     if decides.scale is None or plain.scale is None:
-        yield "So many states are not priced here; `quiltwork calibrate` may take minutes."
+        yield "So many states are not priced; `quiltwork calibrate` may take minutes."
         return
     yield f"A histogram of {length:,} time points at ε = 1 takes noise of scale {decides.scale:.6g}"
     if len(tried) == 1:
@@ -288,15 +287,15 @@ def _prices(tried: list[_Tried], series: Series) -> Iterator[str]:
         yield f"under {decides.name}, which decides; one chain of order 1 takes {plain.scale:.6g}."
     if decides.drives is not None:
         one, other = (
-            f"{state!r} ({sum(row.tolist().count(state) for row in series.data.values()):,} seen)"
+            f"{state} ({sum(row.tolist().count(state) for row in series.data.values()):,} observed)"
             for state in decides.drives
         )
-        yield f"Neighbours tell {one} and {other} apart best: the noise is for these."
+        yield f"Neighbours reveal the most about {one} against {other}; they require this noise."
     yield from _usefulness(decides.scale, length, len(series.states))
 
 
 def _usefulness(scale: float, length: int, states: int) -> Iterator[str]:
-    """Whether such a histogram says anything, and what would help."""
+    """Yield a verdict on the usefulness of such a histogram, and how to improve it."""
     from quiltwork.budget.judging import judge
 
     found = judge(scale, length / states, "an even share of the time points")

@@ -1,4 +1,4 @@
-"""What still fits into a ledger's budget, and debits for other programs' releases."""
+"""The largest release that fits a ledger's budget, and debits for releases of other programs."""
 
 from __future__ import annotations
 
@@ -17,23 +17,22 @@ if TYPE_CHECKING:
 
 _UP = 1 + 2.0**-40
 _NOTHING = 1e-6
-"""A smaller part of the budget is nothing that anybody could use."""
+"""A share of the budget below which no release is useful."""
 
 
 @dataclass(frozen=True)
 class LargestRelease:
-    """The largest release that still fits on some time points.
+    """The largest release that still fits the budget on some time points.
 
     Attributes:
-        dataset: of which budget.
+        dataset: the dataset of the budget.
         window: the time points.
-        level: for substituting one of them; μ of Gaussian noise where the dataset has a δ.
-        epsilon: with which a release of that level is asked for; where the dataset has a δ that of
-            the query at this δ, or None.
-        query: what would be asked, if that was said.
-        scale: the least noise for it.
+        level: the level for substituting one of them; μ of Gaussian noise if the dataset has a δ.
+        epsilon: the epsilon of a release at that level; with a δ, the query's at this δ, or None.
+        query: the query, if one was given.
+        scale: the smallest noise scale for the query.
         error: the expected error of one cell with that noise.
-        delta: of the dataset.
+        delta: the dataset's δ.
     """
 
     dataset: str
@@ -53,7 +52,7 @@ def largest_release(
     query: Query | None,
     analyst: str | None,
 ) -> LargestRelease:
-    """Find the largest release that fits the budget, what is reserved and the analyst's cap."""
+    """Return the largest release within the budget, its reserves and the analyst's cap."""
     from quiltwork.budget import Spending
     from quiltwork.budget.accounting.expected_errors import (
         expected_error,
@@ -107,7 +106,7 @@ def largest_release(
 
 
 def largest_document(found: LargestRelease) -> dict[str, Any]:
-    """Write it as JSON values."""
+    """Return it as JSON values."""
     from quiltwork.queries.document import to_document
 
     body = {**vars(found), "window": list(found.window)}
@@ -115,10 +114,10 @@ def largest_document(found: LargestRelease) -> dict[str, Any]:
 
 
 def largest_lines(found: LargestRelease) -> Iterator[str]:
-    """Say it."""
+    """Yield it as lines of text."""
     where = "{:,}..{:,}".format(*found.window)
     if not found.level:
-        yield f"Nothing fits on time points {where} of {found.dataset!r} any more."
+        yield f"No further release fits on time points {where} of {found.dataset!r}."
         return
     level = format_down(found.level)
     if found.delta:
