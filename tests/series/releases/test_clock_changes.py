@@ -80,7 +80,7 @@ def test_a_ledger_keeps_the_begin_and_the_changes(tmp_path):
         paid = {"ledger": ledger, "dataset": "d"}
         later = read(home("2026-03-08", 53)).data
         with pytest.raises(
-            InvalidInputError, match=r"series from 2026-03-01T00:00\+01:00; make one"
+            InvalidInputError, match=r"series from 2026-03-01T00:00\+01:00; make a belief"
         ):
             qw.release(later, HIST, dated, beginning_of=1440, **paid)
         clocks = home("2026-03-01", 20).assign(t=lambda one: one.t.dt.tz_localize(None))
@@ -88,7 +88,7 @@ def test_a_ledger_keeps_the_begin_and_the_changes(tmp_path):
         assert read_series(path, "s", **options, beliefs=dated).clock.zone == ZONE
         with pytest.raises(InvalidInputError, match="were to be read in UTC; leave timezone out"):
             read_series(path, "s", **options, timezone="UTC", beliefs=dated)
-        with pytest.raises(InvalidInputError, match="the data are in no time zone; read them with"):
+        with pytest.raises(InvalidInputError, match="the data have no time zone; read them with"):
             qw.release(plain.data, HIST, dated, beginning_of=1440, **paid)
         answer = qw.release(own.data, HIST, dated, epsilon=1, **paid)
         march = own.windows("2026-03-29")

@@ -85,7 +85,9 @@ def test_a_preview_is_of_the_same_release():
     answer = qw.release(DATA, COUNT, CHAIN, epsilon=1, episode=18)
     foreseen = qw.preview(COUNT, CHAIN, length=40, epsilon=1, episode=18)
     assert (foreseen.scale, foreseen.episode) == (answer.scale, 18)
-    assert foreseen.explain().startswith("At ε = 1 for every stretch of 18 time points a cell ")
+    assert foreseen.explain().startswith(
+        "At ε = 1 for every stretch of 18 time points the expected "
+    )
 
 
 def test_a_debit_is_the_level_per_point(tmp_path):
@@ -129,7 +131,7 @@ def test_an_episode_is_a_number_of_time_points(episode):
 
 
 def test_rows_in_no_order_have_no_stretches():
-    with pytest.raises(qw.UnsupportedError, match="which needs a chain"):
+    with pytest.raises(qw.UnsupportedError, match="need the sweep and a chain"):
         qw.release(["a"] * 4, queries.histogram(states=["a"]), qw.Clusters(range(4)), episode=2)
-    with pytest.raises(qw.UnsupportedError, match="which needs a chain"):
+    with pytest.raises(qw.UnsupportedError, match="need the sweep and a chain"):
         qw.release(DATA, COUNT, CHAIN, method="exact", episode=2)

@@ -83,7 +83,7 @@ def test_persons_need_no_belief_and_beliefs_change_nothing_about_their_noise():
     assert free.noise_scale == bound.noise_scale == 6
     assert "whole of their series" in free.explain()
     assert qw.Release.from_json(free.to_json()) == free
-    with pytest.raises(InvalidInputError, match="names the states"):
+    with pytest.raises(InvalidInputError, match="the states are unknown"):
         qw.release(data, queries.count(1), None, protect="person")
     with pytest.raises(InvalidInputError):
         qw.release(data, queries.histogram(states=[0, 1]), None)
@@ -171,7 +171,7 @@ def test_previews_show_all_three_side_by_side():
     assert "OpenDP" not in few.explain()
     person = qw.preview(query, CHAIN, **asked, protect="person")
     assert person.records() == seen.records()
-    assert person.explain().startswith("At ε = 1 for every person a cell ")
+    assert person.explain().startswith("At ε = 1 for every person the expected ")
 
 
 @pytest.mark.parametrize(

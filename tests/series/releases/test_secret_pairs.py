@@ -30,7 +30,7 @@ def test_with_a_ledger_pairs_are_those_of_the_dataset(tmp_path):
     with qw.Ledger.open(f"sqlite:///{tmp_path}/budget.db") as ledger:
         ledger.create("rooms", ROOMS, 100, 2)
         asked = {"ledger": ledger, "dataset": "rooms", "pairs": [("bath", "kitchen")]}
-        with pytest.raises(InvalidInputError, match="fixed for the dataset"):
+        with pytest.raises(InvalidInputError, match="fixed when it is created"):
             qw.release(DATA, COUNT, ROOMS, 1, **asked)
         assert not ledger.history("rooms")
 

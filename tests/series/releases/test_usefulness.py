@@ -33,7 +33,7 @@ def test_it_says_how_much_longer_a_useful_series_is():
 def test_it_names_the_states_whose_ties_take_the_noise():
     (tied, *_) = qw.preview(queries.histogram(), CHAIN, length=100).advice
     assert tied.startswith("70 % of ε")
-    assert "whether it is 'rest' or 'walk'" in tied
+    assert "about whether it is rest or walk" in tied
     loose = qw.MarkovChain([[0.5, 0.5], [0.5, 0.5]])
     assert qw.preview(queries.histogram(), loose, length=1000).advice == ()
 

@@ -1,1 +1,1 @@
-"""Releases: one private answer with its error bars, and what may be done to it for free."""
+"""Releases: a private answer with its error bars, its preview, and free post-processing."""

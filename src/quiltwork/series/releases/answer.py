@@ -1,4 +1,4 @@
-"""`release`: one private answer, debited before the data are used."""
+"""`release`: a private answer, debited from the ledger before the data are used."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def release(
     delta: Number = 0,
     pairs: Iterable[tuple[Label, Label]] | None = None,
 ) -> Release:
-    """Answer a query so that nothing protected is betrayed by more than epsilon.
+    """Answer a query with noise that bounds the privacy loss about every secret by epsilon.
 
     Args:
         data: a sequence of states, or of numbers under Gaussian beliefs (list, array, pandas or
@@ -92,29 +92,29 @@ def release(
         dataset: the ledger's name for the data.
         key: repeating a request under the same key costs nothing and returns the stored answer.
             It identifies the request; a custom query needs `version=` to be part of one.
-        analyst: for whom, where the ledger keeps shares.
+        analyst: the analyst whose share of the budget is debited.
         secrets: (start, stop) restricts what is protected; by default every time point.
-        episode: how many time points in a row are one secret, whatever they are; by default as
-            many as for the ledger's dataset, else one.
-        protect: "moment" (a time point), "episode" (`episode` of them in a row) or "person": a
+        episode: the number of consecutive time points that are one secret; by default that of the
+            ledger's dataset, else one.
+        protect: "moment" (a time point), "episode" (`episode` consecutive ones) or "person": a
             subject's whole series, whatever is believed about it, if subjects are independent of
             each other. By default a moment, or an episode where one is given.
-        beginning_of: how long the ledger's dataset is, where the data are only its beginning:
-            releases of what is still to come were paid for ahead.
-        noise: "geometric" for a pure epsilon; "gaussian" for (epsilon, delta), which is quieter
-            where many questions are about the same time points (`docs/how-to/gaussian-noise.md`).
-        delta: with Gaussian noise, the chance that is left for more than epsilon.
-        pairs: the pairs of values that are kept apart, as in `calibrate`; with a ledger those that
-            the dataset was created with.
+        beginning_of: the length of the ledger's dataset, where the data are only its beginning:
+            releases about later time points were paid for ahead.
+        noise: "geometric" for a pure epsilon; "gaussian" for (epsilon, delta), which needs less
+            noise for many questions about the same time points (`docs/how-to/gaussian-noise.md`).
+        delta: with Gaussian noise, the probability of a privacy loss above epsilon.
+        pairs: the pairs of values that are kept apart, as in `calibrate`; with a ledger those of
+            the dataset.
 
     Cost: reading the data, plus calibration, which does not grow with their length.
 
     Raises:
-        InvalidInputError: for empty data, missing values, states the belief does not know, data
-            that were read on another grid than the belief's, data that no belief allows where no
-            noise is needed, and bad arguments; always before anything is spent. With a ledger,
-            rows of beliefs without states are never refused: those without a value count as the
-            lower bound of a sum and are in no cell.
+        InvalidInputError: for empty data, missing values, states that the belief does not have,
+            data on another grid than the belief's, data that no belief allows where no noise is
+            needed, and bad arguments; always before anything is spent. With a ledger, rows of
+            beliefs without states are never refused: those without a value count as the lower
+            bound of a sum and are in no cell.
         UnsupportedError: with a ledger, if no noise is needed; nothing was recorded.
         BudgetExceeded: if the ledger refuses; nothing was recorded.
 
@@ -127,21 +127,21 @@ def release(
     (('rest', 'walk'), (2,))
     """
     exact_epsilon = positive_fraction(epsilon, "epsilon")
-    left = parse_noise(noise, delta)
+    exact_delta = parse_noise(noise, delta)
     parse_query(query)
     members = believed(beliefs, query, protect)
     payer = as_payer(ledger, dataset, key, analyst)
     if payer is not None and pairs is not None:
         raise InvalidInputError(
-            "With a ledger it is fixed for the dataset which pairs of values are kept apart: leave "
-            "pairs out, and name them when the dataset is created."
+            "The pairs of values that a ledger's dataset keeps apart are fixed when it is created: "
+            "leave pairs out."
         )
     if payer is not None and protect in (None, "moment", "episode"):
         kept_apart, stretch = payer.secrets()
         pairs = kept_apart if episode in (None, 1) else None
         episode = stretch if episode is None and protect != "moment" else episode
     episode = 1 if episode is None else episode
-    protection = read_protection(protect, method, secrets, episode, members, left, pairs)
+    protection = read_protection(protect, method, secrets, episode, members, exact_delta, pairs)
     found = prepared(data, query, members, exact_epsilon, protection, paid=payer is not None)
     plan, source, states, members = found.plan, found.source, found.states, found.members
     if isinstance(found.query, CustomQuery) and states:
@@ -173,9 +173,15 @@ def release(
 
 @dataclass(frozen=True, eq=False)
 class PreparedRelease:
-    """What is known before any cell is looked at; `paid`, nothing is refused for what cells hold.
+    """A release before any cell is read.
 
-    `states` is None where rows can be anything.
+    Attributes:
+        plan: its noise.
+        source: the sequences, unread.
+        states: the public states; None where rows can hold anything.
+        members: the beliefs.
+        query: the question.
+        paid: whether a ledger pays; then nothing is refused because of the content of cells.
     """
 
     plan: NoisePlan
@@ -222,14 +228,14 @@ class PreparedRelease:
         )
 
     def encoded(self) -> EncodedSeries:
-        """Look at the cells."""
+        """Read and encode the cells."""
         return encode_cells(self.source, self.members, self.query, quietly=self.paid)
 
     def drawn(self, unanswered: Release, series: EncodedSeries) -> Release:
         """Draw the noise and return the release with its answer."""
         query = self.plan.query
-        told = series.answers(begun(query, self.source), quietly=self.paid)
-        noisy = draw_answer(query, reduce(np.add, told), self.plan.law)
+        answers = series.answers(begun(query, self.source), quietly=self.paid)
+        noisy = draw_answer(query, reduce(np.add, answers), self.plan.law)
         noisy, cells = query.chosen(noisy, unanswered.cells)
         value = query.present(np.array(noisy, dtype=object), self.states or (), self.plan.points)
         period = period_of(self.source, query)
@@ -245,7 +251,7 @@ def prepared(
     *,
     paid: bool,
 ) -> PreparedRelease:
-    """Plan a release from what is public; beliefs that a ledger holds are taken as they are."""
+    """Plan a release from public values; beliefs of a ledger are used unchanged."""
     query, states = asked_of(query, members), public_states(members, query)
     source = read_source(data, members, states)
     query = in_the_day(query, source, alike=paid or source.fleet is not None)
@@ -260,7 +266,7 @@ def prepared(
 
 
 def _refuse_cut(members: tuple[Belief, ...], source: Source, *, paid: bool) -> None:
-    """Refuse parts of sequences where what was left out would not be protected as they are."""
+    """Refuse cut sequences under beliefs that do not protect the parts that were cut off."""
     if not any(getattr(coded_source(one), "cut", False) for one in source.given):
         return
     if paid:
@@ -284,14 +290,14 @@ def described(
     delta: Number = 0,
     pairs: Iterable[tuple[Label, Label]] | None = None,
 ) -> Release:
-    """Return everything about a release that a ledger would pay but its answer.
+    """Describe a release that a ledger would pay, without its answer.
 
-    Of the data only what is public is used: how many series there are, how long, since when.
+    Uses only public properties of the data: number, lengths and starts of the series.
     """
     exact_epsilon, members = positive_fraction(epsilon, "epsilon"), as_beliefs(beliefs)
     parse_query(query)
-    left = parse_noise(noise, delta)
-    protection = read_protection(None, method, secrets, episode, members, left, pairs)
+    exact_delta = parse_noise(noise, delta)
+    protection = read_protection(None, method, secrets, episode, members, exact_delta, pairs)
     found = prepared(data, query, members, exact_epsilon, protection, paid=True)
     return found.record(exact_epsilon, secrets, None)
 
@@ -299,7 +305,7 @@ def described(
 def believed(
     beliefs: Belief | Sequence[Belief] | None, query: Query, protect: str | None
 ) -> tuple[Belief, ...]:
-    """Return the beliefs; for persons, where there are none, anything that the query can count."""
+    """Return the beliefs; for persons without beliefs, one that excludes no series."""
     if beliefs is None:
         if protect != "person":
             raise InvalidInputError(
@@ -316,8 +322,8 @@ def _check_without_noise(
     """Refuse exact answers about data that contradict every belief.
 
     Scale 0 is right because an adversary with one of the beliefs learns no more than ε from the
-    exact answer. For the same adversary this refusal has probability 0, so it tells nothing that
-    the guarantee speaks about; it names no value and no position.
+    exact answer. For that adversary this refusal has probability 0, so it reveals nothing that the
+    guarantee covers; the message has no value and no position.
 
     Theorem: docs/theory/query-sensitivity.md
     """
@@ -341,12 +347,12 @@ def _check_without_noise(
 
 
 def _are_fitted(members: tuple[Belief, ...], source: Source) -> bool:
-    """Whether a belief was fitted on the data being released, or on the file they come from."""
+    """Return whether a belief was fitted on the released data, or on the file they come from."""
     return any(one.sources.include(sequence) for one in members for sequence in source.given)
 
 
 def _ahead(beginning_of: int | None, length: int) -> dict[str, int]:
-    """How long the whole series is of which the data are the beginning, for the ledger to check."""
+    """Return the length of the whole series if the data are its beginning, for the ledger."""
     if beginning_of is None:
         return {}
     return {BEGINNING_OF: integer(beginning_of, "beginning_of", length)}
@@ -355,11 +361,11 @@ def _ahead(beginning_of: int | None, length: int) -> dict[str, int]:
 def _request(
     unanswered: Release, key: str | None, for_persons: Payer | None, ahead: dict[str, int]
 ) -> Request:
-    """What a ledger is asked for; one of people accounts for persons, not for time points."""
+    """Return the request to a ledger; a ledger of people accounts for persons, not time points."""
     if unanswered.noise_scale == 0:
         raise UnsupportedError(
-            "This release adds no noise, since its beliefs leave nothing to protect; it has no "
-            "level that a ledger could account for. Release it with beliefs that do."
+            "This release adds no noise, since its beliefs leave nothing to protect, so it has no "
+            "level for a ledger to account for. Use beliefs that leave something to protect."
         )
     query = unanswered.query
     if key is not None and isinstance(query, CustomQuery) and query.version is None:
@@ -386,8 +392,8 @@ def draw_answer(
 ) -> tuple[int, ...]:
     """Return the noisy integers, or for the exponential mechanism the index of its choice.
 
-    Scale 0 means that the beliefs need no noise: then the answer is the truth, or the first of
-    the largest counts.
+    At scale 0 the beliefs need no noise: the answer is the truth, or the first of the largest
+    counts.
 
     Theorem: docs/theory/query-sensitivity.md
     """

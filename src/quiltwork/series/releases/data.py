@@ -1,12 +1,11 @@
-"""Protected data as encoded sequences: one, or one per independent subject.
+"""Protected data as encoded sequences: one, or one for each independent subject.
 
-First what is public about them, how many sequences there are and how long, by which a release is
-planned and a ledger can refuse it; then the cells. Everything that can be wrong with the data is
-found here, before anything is spent, and told by its place. What is refused depends on the beliefs
-and on nothing that a query chooses: rows of beliefs without states are moved between the bounds of
-a sum, or counted in no cell, where an error would tell about them. Where a ledger pays nothing is
-refused about such rows: one without a value counts as the lower bound of a sum, and is in no cell.
-Cost: one pass.
+First the public properties, the number and lengths of sequences, by which a release is planned and
+a ledger can refuse it; then the cells. All errors in the data are raised here, before anything is
+spent, and name the position alone. Refusals depend on the beliefs and on nothing that a query
+chooses: rows of beliefs without states are clipped to the bounds of a sum, or counted in no cell,
+since an error would reveal them. Where a ledger pays, no such row is refused: one without a value
+counts as the lower bound of a sum, and is in no cell. Cost: one pass.
 """
 
 from __future__ import annotations
@@ -55,12 +54,12 @@ from quiltwork.wording import argument, either
 
 @dataclass(frozen=True, eq=False)
 class Source:
-    """Sequences whose cells have not been looked at.
+    """Sequences whose cells have not been read.
 
     Attributes:
-        cells: the cells of each sequence, one after the other.
-        given: the sequences as they were given.
-        fleet: what holds them, if they are on Spark.
+        cells: the cells of each sequence.
+        given: the sequences as the caller passed them.
+        fleet: the `Fleet` that holds them, if they are on Spark.
     """
 
     cells: tuple[Any, ...]
@@ -74,7 +73,7 @@ class Source:
 
     @property
     def recorded(self) -> list[NDArray[np.bool_] | None]:
-        """Which time points of each sequence have a record, where gaps are public; else None."""
+        """A mask of the recorded time points of each sequence, where gaps are public; else None."""
         return [getattr(cells, "recorded", None) for cells in self.cells]
 
 
@@ -82,8 +81,7 @@ class Source:
 class EncodedSeries:
     """Encoded sequences; `alphabet[code]` is the label.
 
-    The alphabet is what the beliefs or the query name, or else what the data contain, which stays
-    inside.
+    The alphabet is that of the beliefs or the query, else that of the data, which stays private.
     """
 
     codes: tuple[IntArray, ...]
@@ -91,15 +89,16 @@ class EncodedSeries:
     fleet: Any = None
 
     def answers(self, queries: Sequence[Query], *, quietly: bool) -> Iterable[Integers]:
-        """Return what queries answer for their sequences; for those on Spark, the sum of it."""
-        asked = (one.evaluate_quietly if quietly else one.evaluate for one in queries)
+        """Return the answer of each query about its sequence; on Spark, the sum of all."""
+        evaluators = (query.evaluate_quietly if quietly else query.evaluate for query in queries)
         if self.fleet is not None:
-            return [self.fleet.total(next(asked), self.alphabet)]
-        return (ask(codes, self.alphabet) for ask, codes in zip(asked, self.codes, strict=True))
+            return [self.fleet.total(next(evaluators), self.alphabet)]
+        pairs = zip(evaluators, self.codes, strict=True)
+        return (evaluate(codes, self.alphabet) for evaluate, codes in pairs)
 
 
 def read_source(data: Any, members: tuple[Belief, ...], states: States | None) -> Source:
-    """Find the sequences in `data`, reading files if it names some."""
+    """Return the sequences in `data`, reading files if it names some."""
     read = _read_paths(data, members, states)
     rows = None if states_are_all(members) else fixed_length(members)
     one = isinstance(read, (list, tuple)) and len(read) == rows  # whatever is in these rows
@@ -145,9 +144,9 @@ def encode_cells(
 
 
 def _codes(cells: Any, states: States) -> IntArray:
-    """Encode cells; what was read in these states keeps its codes of few bytes.
+    """Encode cells; sequences that were read with these states keep their small codes.
 
-    A gap that is public gets the code after the last, which no query counts.
+    A public gap gets the code after the last state, which no query counts.
     """
     recorded = getattr(cells, "recorded", None)
     known = list(states) if recorded is None else [*states, None]
@@ -165,10 +164,7 @@ def _codes(cells: Any, states: States) -> IntArray:
 
 @dataclass(frozen=True)
 class RecordedPoints:
-    """How many time points that a query asks about have a record, and how many do not.
-
-    `pairs` are neighbours that both have one.
-    """
+    """The numbers of recorded time points, gaps, and recorded neighbours in a query's window."""
 
     points: int
     gaps: int
@@ -178,10 +174,10 @@ class RecordedPoints:
 def recorded_points(
     query: Query, recorded: Sequence[NDArray[np.bool_] | None], lengths: Sequence[int]
 ) -> RecordedPoints | None:
-    """Count what a query asks about where gaps are public, which is public too; None elsewhere.
+    """Count recorded points and gaps in the window of a query, where gaps are public; else None.
 
     Raises:
-        InvalidInputError: if nothing that is asked about was recorded.
+        InvalidInputError: if the window has no recorded time point, or no recorded pair.
     """
     if all(one is None for one in recorded):
         return None
@@ -196,12 +192,12 @@ def recorded_points(
             pairs += int((there[:-1] & there[1:]).sum())
     if points == 0 or (query.sensitivity.pair and pairs == 0):
         what = "No time point" if points == 0 else "No two neighbours"
-        raise InvalidInputError(f"{what} of what is asked about was recorded; ask about more.")
+        raise InvalidInputError(f"{what} in the window was recorded; ask about a longer window.")
     return RecordedPoints(points, gaps, pairs)
 
 
 def _check_gaps(source: Source, members: tuple[Belief, ...]) -> None:
-    """Refuse gaps where the belief is not about a series of states."""
+    """Refuse public gaps under beliefs that are not about a series of states."""
     if all(recorded is None for recorded in source.recorded):
         return
     if not states_are_all(members) or fixed_length(members) is not None:
@@ -212,10 +208,10 @@ def _check_gaps(source: Source, members: tuple[Belief, ...]) -> None:
 
 
 def asked_of(query: Query, members: tuple[Belief, ...]) -> Query:
-    """Return the query as it is asked under these beliefs, and check that it can be.
+    """Adapt the query to these beliefs, and check that it can be asked.
 
-    Without states, values outside the bounds of a sum are moved to them; with states, the bounds
-    are theirs where those are narrower.
+    Without states, values outside the bounds of a sum are clipped; with states, the bounds are
+    narrowed to those of the states.
     """
     if isinstance(members[0], Gaussian):
         if not isinstance(query, Sum):
@@ -235,10 +231,10 @@ def asked_of(query: Query, members: tuple[Belief, ...]) -> Query:
 
 
 def in_the_day(query: Query, source: Source, *, alike: bool) -> Query:
-    """Return a query by hours with the step and the beginning that the data are known to have.
+    """Return a query by hours with the step and the first moment of the data.
 
-    Of series that begin at different moments that is the first; `begun` turns it to each, unless
-    all are to begin `alike`.
+    Of series that begin at different moments it is the earliest; `begun` adapts it to each, unless
+    all must begin `alike`.
     """
     if not isinstance(query, ByHour):
         return query
@@ -274,9 +270,9 @@ def in_the_day(query: Query, source: Source, *, alike: bool) -> Query:
 
 
 def begun(query: Query, source: Source) -> list[Query]:
-    """Return what is asked of each sequence: by hours, counted from when it begins.
+    """Return the query for each sequence; by hours, counted from its own first moment.
 
-    A time point counts in one cell of one hour, whichever that is: the noise is the same.
+    A time point counts in one cell of one hour, whichever it is, so the noise is the same.
     """
     moments = [utc_start(one) if isinstance(query, ByHour) else None for one in source.given]
     return [
@@ -288,7 +284,7 @@ def begun(query: Query, source: Source) -> list[Query]:
 
 
 def _zone_of(sequence: Any) -> str | None:
-    """Return the time zone of data, where it is known."""
+    """Return the time zone of a sequence, if it is known."""
     noted = getattr(origin_of(sequence), "zone", None)
     shown = getattr(getattr(sequence, "index", None), "tz", None)
     return noted if shown is None else str(shown)
@@ -310,7 +306,7 @@ def _each(parts: tuple[Any, ...], read: Callable[[Any], Any]) -> tuple[Any, ...]
 def public_states(members: tuple[Belief, ...], query: Query) -> States | None:
     """Return the states named by the beliefs or the query.
 
-    None means that rows can be anything and the query needs no list of them.
+    None if rows can hold anything and the query needs no list of states.
     """
     for belief in members:
         if belief.states is not None:
@@ -327,17 +323,17 @@ def public_states(members: tuple[Belief, ...], query: Query) -> States | None:
 
 
 def states_are_all(members: tuple[Belief, ...]) -> bool:
-    """Whether the beliefs name every value that a cell may have."""
+    """Return whether the beliefs name every value that a cell may have."""
     return any(belief.states is not None for belief in members)
 
 
 def fixed_length(members: tuple[Belief, ...]) -> int | None:
-    """Return how many rows the beliefs are about, or None if any number."""
+    """Return the number of rows that the beliefs are about; None if any number."""
     return next((b.length for b in members if b.length is not None), None)
 
 
 def _read_paths(data: Any, members: tuple[Belief, ...], states: States | None) -> Any:
-    """Replace paths by what is in the files, read on the beliefs' grid.
+    """Replace paths by the content of their files, read on the beliefs' grid.
 
     Text inside a list is a label, not a path.
     """
@@ -371,16 +367,16 @@ def _check_rows(source: Source, members: tuple[Belief, ...]) -> None:
 
 
 def _check_grid(source: Source, members: tuple[Belief, ...]) -> None:
-    """Refuse data that are known to be on another grid; by their times, not by what they hold."""
+    """Refuse data on another grid than the beliefs', judged by times alone."""
     for grid in set(map(grid_of_sequence, source.given)):
         for belief in members:
             require_same_grid(belief.grid, grid)
 
 
 def period_of(source: Source, query: Query) -> tuple[str, str] | None:
-    """Return from when to when the window of a query is, if it is known when sequences begin.
+    """Return the first moment of a query's window and its end, if the times are known.
 
-    Of sequences that begin or end at different times, from the first to the last of them.
+    Of sequences with different times, from the earliest to the latest.
     """
     begins = list(map(utc_start, source.given))
     grids = {
@@ -405,24 +401,24 @@ def period_of(source: Source, query: Query) -> tuple[str, str] | None:
 
 
 def assumed_step(source: Source, members: tuple[Belief, ...]) -> int | None:
-    """Return the step of the beliefs, if that of some data is not known; else None."""
+    """Return the step of the beliefs, if that of some sequence is unknown; else None."""
     steps = [belief.grid.step for belief in members if belief.grid is not None]
     known = all(grid is not None and grid.step for grid in map(grid_of_sequence, source.given))
     return None if known else next((step for step in steps if step is not None), None)
 
 
 def _floats(cells: Any, quietly: bool) -> NDArray[np.float64]:
-    """Return numbers as floats; `quietly`, what is none becomes NaN, which counts as the lowest."""
+    """Convert cells to floats; with `quietly`, other cells become NaN, which counts as lowest."""
     if isinstance(cells, np.ndarray):
-        found = cells.astype(np.float64)
+        values = cells.astype(np.float64)
     else:
-        found = np.array([_float(cell) for cell in cells])
-    if not quietly and np.isnan(found).any():
-        position = int(np.argmax(np.isnan(found))) + 1
+        values = np.array([_float(cell) for cell in cells])
+    if not quietly and np.isnan(values).any():
+        position = int(np.argmax(np.isnan(values))) + 1
         raise InvalidInputError(
-            f"Position {position} holds no number; fill it or leave it out before going on."
+            f"Position {position} holds no number; fill it or leave it out first."
         )
-    return found
+    return values
 
 
 def _float(cell: Any) -> float:
@@ -433,7 +429,7 @@ def _float(cell: Any) -> float:
 
 
 def _with_values(query: Sum, codes: IntArray, alphabet: States, quietly: bool) -> States:
-    """Return the labels of rows, which all must have a value; `quietly`, others get the lowest."""
+    """Return the labels of rows, which must be numbers; with `quietly`, others count as lowest."""
     for code, label in enumerate(alphabet):
         if not quietly and not has_value(label):
             raise InvalidInputError(

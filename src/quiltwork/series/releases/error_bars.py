@@ -1,8 +1,8 @@
-"""Error bars from the noise's own distribution: no normal approximation, no simulation.
+"""Error bars from the exact distribution of the noise, without approximation or simulation.
 
-Noise is added to integers, so an interval is noisy ± c with the least c that has the coverage
-asked for, read on the value's scale and widened by what the grid may have cost. All of it is
-public and free.
+Noise is added to integers, so an interval is noisy ± c with the least c that has the requested
+coverage, converted to the scale of the value and widened by the rounding error of the grid. It uses
+public values alone and costs no privacy.
 
 Theorem: docs/theory/public-grid-queries.md
 """
@@ -47,7 +47,7 @@ def shortfall(scale: Fraction, states: int, confidence: object) -> int:
 
 
 def refuse_label_interval() -> UnsupportedError:
-    """A label has no interval; say what there is instead."""
+    """Return the error for the interval of a label."""
     return UnsupportedError(
         "The most common state is a label and has no interval; shortfall(0.95) bounds how far its "
         "count may lie below the largest."

@@ -1,7 +1,7 @@
-"""Patterns of public gaps: what a ledger keeps of them, and that no release has other ones.
+"""Patterns of public gaps: a ledger keeps a digest of them, and refuses other patterns.
 
-Noise and refusals may depend on where gaps are, so the pattern is fixed with the data, when they
-are registered: after that it is as public as the length.
+Noise and refusals may depend on where gaps are, so the pattern is fixed when the data are
+registered; from then on it is as public as the length.
 """
 
 from __future__ import annotations
@@ -23,21 +23,21 @@ _MARK = "gaps"
 
 
 def gap_pattern(sequences: Iterable[Any], salt: str) -> str | None:
-    """Return a digest of where gaps are, and when sequences begin; None if they are not public."""
-    whole, known = hashlib.sha256(salt.encode()), False
+    """Return a digest of the gaps and starts of sequences; None if no gaps are public."""
+    digest, has_public = hashlib.sha256(salt.encode()), False
     for sequence in sequences:
         coded = gapped_sequence(sequence)
         if coded is None or coded.recorded is None:
-            whole.update(b"none")
+            digest.update(b"none")
             continue
-        known = True
-        whole.update(f"{len(coded.recorded)} {coded.start} ".encode())
-        whole.update(np.packbits(coded.recorded).tobytes())
-    return f"{_MARK}:{whole.hexdigest()}" if known else None
+        has_public = True
+        digest.update(f"{len(coded.recorded)} {coded.start} ".encode())
+        digest.update(np.packbits(coded.recorded).tobytes())
+    return f"{_MARK}:{digest.hexdigest()}" if has_public else None
 
 
 def with_pattern(mark: str, sequences: Iterable[Any]) -> str:
-    """Return a mark of registered data with the pattern of their gaps, where that is public."""
+    """Add the pattern of public gaps to a mark of registered data."""
     pattern = gap_pattern(sequences, mark.partition(":")[0])
     return mark if pattern is None else f"{mark}:{pattern}"
 
@@ -51,7 +51,7 @@ def refuse_other_gaps(payer: Payer, sequences: Iterable[Any]) -> None:
     """Refuse public gaps that were not registered for the dataset of a ledger.
 
     Raises:
-        InvalidInputError: whatever the rows are, by where they are missing alone.
+        InvalidInputError: depending on the pattern of gaps alone, not on the rows.
     """
     mark = (payer.ledger.registered(payer.dataset) or "").partition(" ")[0]
     _, _, known = mark.partition(f":{_MARK}:")

@@ -1,9 +1,9 @@
-"""Everything about a release that is decided before the data are used.
+"""The noise of a release, chosen before the data are used.
 
-Calibration, grid and noise depend on the beliefs, the query and public lengths alone, so a plan
-can be shown to anyone. Subjects are independent, so noise that protects one point of one subject
-protects all of them. Sweep and quilts never ask a longer series for less noise than a shorter one,
-so the longest subject decides; the exact leakage may, so "optimal-scale" looks at every length.
+Calibration, grid and noise depend on the beliefs, the query and public lengths alone, so a plan is
+public. Subjects are independent, so noise that protects one point of one subject protects all of
+them. Sweep and quilts never need less noise for a longer series, so the longest subject decides;
+the exact leakage may fall with length, so "optimal-scale" calibrates for every length.
 
 Theorem: docs/theory/query-sensitivity.md
 """
@@ -45,14 +45,14 @@ class NoisePlan:
     """A query on its grid and the integer noise that protects it.
 
     Attributes:
-        query: with its grid chosen.
-        calibration: how the scale was found.
-        law: the noise of each integer; for the exponential mechanism only its scale counts.
-        points: time points asked about, over all subjects; where gaps are public, those recorded.
-        length: the longest subject.
-        subjects: how many.
+        query: the query, with its grid.
+        calibration: the calibration of the scale.
+        law: the distribution of the noise; the exponential mechanism uses its scale alone.
+        points: the time points asked about, over all subjects; with public gaps, those recorded.
+        length: the length of the longest subject.
+        subjects: the number of subjects.
         delta: of Gaussian noise; else 0.
-        recorded: what of it was recorded, where gaps are public; else None.
+        recorded: the recorded time points and pairs, where gaps are public; else None.
     """
 
     query: Query
@@ -66,7 +66,7 @@ class NoisePlan:
 
     @property
     def total(self) -> Fraction | None:
-        """What the true cells add up to, where that is public; else None."""
+        """The sum of the true cells, where it is public; else None."""
         if self.recorded is not None and self.query.sensitivity.pair:
             return Fraction(self.recorded.pairs)
         return self.query.total(self.points, self.subjects)
@@ -87,39 +87,38 @@ def make_plan(
 ) -> NoisePlan:
     """Calibrate the query for subjects of these lengths and choose its grid.
 
-    Gaps that are public are calibrated for as if they had records, which is an upper bound for
-    every method that composes: what is asked of a point only falls if it is left out.
+    Public gaps are calibrated as if they had records: leaving a time point out only lowers its
+    level, so this is an upper bound for every method whose levels compose.
     """
     counted, plans = Counter(lengths), _plans.get()
     if recorded is not None and isinstance(query, CustomQuery):
         raise UnsupportedError(
-            "A custom query answers about every time point, and of gaps there is nothing to "
-            f"answer; ask a named query, or read with {argument('missing', 'state')}."
+            "A custom query needs the state of every time point, and gaps have none; ask a named "
+            f"query, or read with {argument('missing', 'state')}."
         )
     if recorded is not None and protection.method == "optimal-scale":
         raise UnsupportedError(
-            f"{argument('method', 'optimal-scale')} is exact for a series without gaps, and "
-            "without some of its "
-            "points an answer may say more; leave method out."
+            f"{argument('method', 'optimal-scale')} is exact for a series without gaps; an "
+            "answer that leaves points out may reveal more. Leave method out."
         )
     if plans is None or isinstance(query, CustomQuery):
-        return _made(query, members, counted, epsilon, protection, recorded)
-    # By their texts: queries of the states 1 and True are equal.
-    asked = (repr(query), digest(members), *sorted(counted.items()), epsilon, protection, recorded)
-    found = plans.get(asked)
-    if found is None:
-        found = _made(query, members, counted, epsilon, protection, recorded)
+        return _calibrated_plan(query, members, counted, epsilon, protection, recorded)
+    # Queries are compared by their text, since those of the states 1 and True are equal.
+    key = (repr(query), digest(members), *sorted(counted.items()), epsilon, protection, recorded)
+    plan = plans.get(key)
+    if plan is None:
+        plan = _calibrated_plan(query, members, counted, epsilon, protection, recorded)
         while len(plans) >= _MOST_REMEMBERED and plans:
             plans.pop(next(iter(plans)), None)
-        plans[asked] = found
-    return found
+        plans[key] = plan
+    return plan
 
 
 @contextmanager
 def remembering(plans: dict[Any, NoisePlan]) -> Iterator[None]:
-    """Take plans from here while the block runs, and keep new ones, for who is often asked again.
+    """Use a cache of plans during a block, for services that repeat requests.
 
-    What a plan warned of is told only when it is made.
+    Warnings of a plan are raised only when it is computed.
     """
     token = _plans.set(plans)
     try:
@@ -128,7 +127,7 @@ def remembering(plans: dict[Any, NoisePlan]) -> Iterator[None]:
         _plans.reset(token)
 
 
-def _made(
+def _calibrated_plan(
     query: Query,
     members: tuple[Belief, ...],
     counted: Counter[int],
@@ -152,7 +151,7 @@ def _made(
 
 
 def _refuse_overflow(plan: NoisePlan) -> None:
-    """Refuse, from public quantities alone, what could not be shown once it is drawn."""
+    """Refuse answers that may exceed the range of floats, from public quantities alone."""
     offset, unit = plan.query.grid(plan.points)
     integers = plan.subjects * plan.query.largest + _FAR * plan.noise_scale
     if abs(offset) + unit * integers > _LARGEST_FLOAT:
@@ -172,10 +171,10 @@ def _on_grid(
 ) -> tuple[Query, Calibration | GaussianCalibration]:
     """Return the query on its grid, and the calibration that makes it ε-private there.
 
-    Quilts price the grid itself, and totals of numbers are charged one step of it. The exact
-    leakage of "optimal-scale" is that of the values as they are, and moving every answer by at most
-    δ adds at most 2δ/σ to it: where values do not lie on the grid, a thousandth of ε is kept for
-    that. `points` are asked about over all subjects, at most `longest` of one.
+    Quilts price the grid itself, and totals of numbers are charged one step of it. "optimal-scale"
+    is exact for the values themselves, and moving every answer by at most δ adds at most 2δ/σ to
+    its leakage: where values are off the grid, a thousandth of ε is reserved for that. `points` is
+    the number of time points over all subjects, `longest` the most of one subject.
 
     Theorem: docs/theory/exact-calibration.md
     """
@@ -198,10 +197,10 @@ def _on_grid(
 
 
 def _ranges(query: Query, found: Calibration | GaussianCalibration) -> Fraction:
-    """The noise in ranges hi − lo, as `refined` takes it."""
+    """Return the noise in ranges hi − lo, as `refined` takes it."""
     return found.integer_scale / query.subdivision
 
 
 def _moved(fine: Query, states: States, points: int) -> Fraction:
-    """How far the grid may move a subject's total."""
+    """Return how far the grid may move a subject's total."""
     return fine.rounding(states, points, 1) * fine.divisor(points)

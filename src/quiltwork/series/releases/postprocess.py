@@ -1,9 +1,8 @@
-"""Free post-processing: better-looking answers from the released ones, at no privacy cost.
+"""Post-processing at no privacy cost: answers that satisfy known constraints.
 
-Each function returns a new release with another point estimate, marked with what was done. The
-noisy integers stay as they were, and with them every interval: an interval says where the truth
-lies given the noise, and no processing changes that. A processed value may therefore lie outside
-its cell's interval.
+Each function returns a new release with another point estimate and the name of the step. The noisy
+integers are unchanged, and so is every interval: it says where the truth lies given the noise, and
+post-processing adds no knowledge. A processed value may therefore lie outside its cell's interval.
 """
 
 from __future__ import annotations
@@ -24,32 +23,31 @@ _LARGEST_BOUNDS = {"i": 2**62, "f": 10**300}  # beyond, numbers are no machine w
 
 
 def possible(release: Release) -> Release:
-    """Return an answer near the released one that the truth could be, as `--polish` does.
+    """Return a possible answer near the released one, as `--polish` does.
 
-    Cells with a public total are projected (`nonnegative`); others are moved between the least and
-    the most that so many time points can add up to. Counts are whole again.
+    Cells with a public total are projected (`nonnegative`); others are clipped to the least and the
+    largest value that so many time points can have. Counts are rounded to whole numbers.
 
     Raises:
-        UnsupportedError: for a label, and for a custom query, of which nobody knows what is
-            possible.
+        UnsupportedError: for a label, and for a custom query, whose possible answers are unknown.
     """
-    whole = _numbers(release).dtype.kind == "i"
+    integral = _numbers(release).dtype.kind == "i"
     if isinstance(release.query, CustomQuery):
         raise UnsupportedError(
-            "What a custom query may answer is not known; give its bounds to clip(release, low, "
-            "high)."
+            "The possible answers of a custom query are unknown; give its bounds to clip(release, "
+            "low, high)."
         )
     if release.total is not None:
         near = nonnegative(release)
-        return round_to_integers(near) if whole else near
+        return round_to_integers(near) if integral else near
     most = release.points * release.query.subdivision
     return clip(release, release.offset, release.offset + most * release.unit)
 
 
 def clip(release: Release, low: Number | None = 0, high: Number | None = None) -> Release:
-    """Move values below `low` or above `high` to the nearer bound; None leaves a side open.
+    """Clip values to the bounds `low` and `high`; None leaves a side open.
 
-    Kept: nothing but the bounds; the cells' sum changes and values near a bound get a bias.
+    The sum of the cells changes, and values near a bound get a bias.
     """
     bounds = [None if b is None else to_fraction(b, "A bound") for b in (low, high)]
     below, above = bounds
@@ -70,9 +68,9 @@ def clip(release: Release, low: Number | None = 0, high: Number | None = None) -
 
 
 def consistent(release: Release) -> Release:
-    """Shift all cells equally so that they add up to the public total: the nearest such answer.
+    """Shift all k cells equally so that they add up to the public total: the nearest such answer.
 
-    Kept: differences between cells. The expected squared error falls by 1/k of its value.
+    Differences between cells stay. The expected squared error falls by 1/k of its value.
     """
     values, total = _numbers(release).astype(float), _total(release)
     return release.processed(
@@ -83,9 +81,9 @@ def consistent(release: Release) -> Release:
 def nonnegative(release: Release) -> Release:
     """Project onto the answers without negative cells that add up to the public total.
 
-    Values become max(x − θ, 0) with one θ for all cells. Of all such answers it is the nearest
-    in L2, and none is nearer in L1, so it is never further
-    from the truth than the noisy answer is in L2. Cost: one sort.
+    Values become max(x − θ, 0) with one θ for all cells. It is the nearest such answer in L2, and
+    none is nearer in L1; so in L2 it is never further from the truth than the noisy answer. Cost:
+    one sort.
 
     Theorem: docs/theory/public-grid-queries.md
     """

@@ -1,4 +1,4 @@
-"""What a release would look like, before anything is spent and without any data."""
+"""Previews: the error of a release before anything is spent, without using data."""
 
 from __future__ import annotations
 
@@ -17,7 +17,13 @@ from quiltwork import files
 from quiltwork.beliefs import Belief, Label
 from quiltwork.budget.judging import Usefulness, judge
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import Number, float_up, integer, positive_fraction
+from quiltwork.exact import (
+    Number,
+    float_up,
+    format_number,
+    integer,
+    positive_fraction,
+)
 from quiltwork.influence.calibration_arguments import NoiseKind, parse_noise
 from quiltwork.noise.exponential import expected_shortfall
 from quiltwork.queries.document import to_document
@@ -50,11 +56,11 @@ _CHEAP = 0.05
 
 @dataclass(frozen=True)
 class Preview(ChartedResult):
-    """The error of a release that has not been made, in units of its value.
+    """The expected error of a release that has not been made, in units of its value.
 
     Attributes:
-        query: what would be asked, on its grid.
-        epsilon: what it would keep under every belief; more than asked for only with "entry".
+        query: the question, on its grid.
+        epsilon: the bound on the privacy loss; above the requested one only with "entry".
         scale: of the noise that would be added.
         expected_error: expected absolute error of one cell; for the most common state, a bound on
             how far its count lies below the largest on average.
@@ -96,27 +102,27 @@ class Preview(ChartedResult):
 
     @property
     def usefulness(self) -> Usefulness:
-        """Whether the answer would be useless, rough or useful, and why."""
+        """Whether the answer would be useless, rough or useful, with the reason."""
         of = "what the answer can be" if self.cells == 1 else "what a cell may be expected to be"
         return judge(self.expected_error, self.signal, of)
 
     def body(self) -> dict[str, Any]:
-        """Return it as JSON values, with the query as a document."""
-        held = {**super().body(), "query": to_document(self.query), "guarantee": self.epsilon}
-        del held["epsilon"]
-        return {**held, **self.usefulness._asdict(), "protections": self.records()}
+        """Return the preview as JSON values, with the query as a document."""
+        body = {**super().body(), "query": to_document(self.query), "guarantee": self.epsilon}
+        del body["epsilon"]
+        return {**body, **self.usefulness._asdict(), "protections": self.records()}
 
     def records(self) -> list[dict[str, Any]]:
-        """Return a row for each of moment, episode and person, with noise, error and verdict."""
+        """Return a row for each of moment, episode and person: noise, error and verdict."""
         shown = ("protect", "episode", "scale", "expected_error", "half_width")
-        ordered = sorted((self, *self.others), key=lambda one: WHO.index(one.protect))
+        ordered = sorted((self, *self.others), key=lambda row: WHO.index(row.protect))
         return [
-            {name: getattr(one, name) for name in shown} | {"verdict": one.usefulness.verdict}
-            for one in ordered
+            {name: getattr(row, name) for name in shown} | {"verdict": row.usefulness.verdict}
+            for row in ordered
         ]
 
     def chart(self) -> BarChart:
-        """Return how far off an answer may be, by who is protected."""
+        """Return a chart of the error, by who is protected."""
         shown = f"{100 * self.confidence:g} %"
         return BarChart(
             f"How far off one number may be at ε = {self.epsilon:g}, by who is protected",
@@ -129,7 +135,7 @@ class Preview(ChartedResult):
         )
 
     def report(self, path: str | Path) -> None:
-        """Write a page about the choice: what each protection costs, and what would help."""
+        """Write a page that compares the protections, with advice."""
         from quiltwork.report import bullets, figure, page, section, table
 
         header = ["protected", "noise", "expected error", "half of an interval", "verdict"]
@@ -139,11 +145,11 @@ class Preview(ChartedResult):
             for row in self.records()
         ]
         costs = [figure(self.chart()), table("In units of the answer", header, rows)]
-        said = [self._in_a_sentence(), str(self.usefulness), *self.advice]
-        said += [] if self.claim is None else [self.claim]
+        lines = [self._error_words(), str(self.usefulness), *self.advice]
+        lines += [] if self.claim is None else [self.claim]
         parts = [
             section("Who is protected", *costs, anchor="who"),
-            section("In words", bullets(said), anchor="words"),
+            section("In words", bullets(lines), anchor="words"),
         ]
         files.write(
             files.as_path(path),
@@ -151,17 +157,18 @@ class Preview(ChartedResult):
         )
 
     def explain(self) -> str:
-        """Say what error to expect, whether that is useful, and what others would cost."""
+        """Describe the expected error, whether it is useful, and what other protections cost."""
         claim = [] if self.claim is None else [self.claim]
-        said = [self._in_a_sentence(), str(self.usefulness), *self.advice, *claim]
-        return "\n".join([*said, *self._rows()])
+        lines = [self._error_words(), str(self.usefulness), *self.advice, *claim]
+        return "\n".join([*lines, *self._rows()])
 
     def _rows(self) -> list[str]:
         if not self.others:
             return []
         rows = [
-            f"  {_secret(row['protect'], row['episode']):<32}noise {row['scale']:<10.4g}"
-            f"±{row['half_width']:<10.4g}{row['verdict']}"
+            f"  {_secret(row['protect'], row['episode']):<32}"
+            f"noise {format_number(row['scale']):<10}"
+            f"±{format_number(row['half_width']):<10}{row['verdict']}"
             for row in self.records()
         ]
         cheap = any(
@@ -170,7 +177,7 @@ class Preview(ChartedResult):
         )
         return ["Side by side:", *rows, *([_plain_dp()] if cheap else [])]
 
-    def _in_a_sentence(self) -> str:
+    def _error_words(self) -> str:
         level = f"At ε = {self.epsilon:g}"
         if self.delta:
             level += f" and δ = {self.delta:g}"
@@ -178,15 +185,19 @@ class Preview(ChartedResult):
             level += " for every person"
         elif self.episode > 1:
             level += f" for every {stretch(self.episode)}"
+        error, width = format_number(self.expected_error), format_number(self.half_width)
+        share = f"{100 * self.confidence:g}"
         if self.query.mechanism == "exponential":
             return (
-                f"{level} the chosen state's count is within {self.half_width:g} "
-                f"of the largest with {100 * self.confidence:g} % confidence."
+                f"{level} the chosen state's count is within {width} of the largest with {share} % "
+                "confidence."
             )
+        if self.cells == 1:
+            return f"{level} the expected error is {error}; {share} % intervals are ±{width}."
         return (
-            f"{level} a cell ({self.cells} in all) errs by "
-            f"{self.expected_error:.6g} on average; {100 * self.confidence:g} % intervals are "
-            f"±{self.half_width:.6g} a cell, ±{self.simultaneous_half_width:.6g} for all at once."
+            f"{level} the expected error of each of {self.cells:,} cells is {error}; {share} % "
+            f"intervals are ±{width} a cell, ±{format_number(self.simultaneous_half_width)} for "
+            "all at once."
         )
 
 
@@ -209,68 +220,71 @@ def preview(
 ) -> Preview:
     """Return scale, expected error and interval widths of a release, without data or cost.
 
-    What it would take to protect a moment, an episode and a person stands side by side.
+    The noise for protecting a moment, an episode and a person is shown side by side.
 
     Args:
         query: from `qw.queries`.
         beliefs: one belief or a list.
         length: of the series, or of each of several; None for beliefs about a fixed number of rows.
-        epsilon: the guarantee.
+        epsilon: the bound on the privacy loss.
         confidence: of the half-widths.
         method: of calibration, as in `release`.
         secrets: as in `release`.
-        subjects: how many series of this length would be pooled.
+        subjects: the number of series of this length to pool.
         episode: as in `release`.
         protect: as in `release`.
         noise: as in `release`.
         delta: as in `release`.
-        recorded: which time points of each series have a record, where gaps are public.
+        recorded: a mask of the recorded time points of each series, where gaps are public.
         pairs: as in `release`.
 
     >>> from quiltwork import Clusters, queries
     >>> people = Clusters(range(1000))
     >>> print(preview(queries.histogram(states=["a", "b"]), people, epsilon=1.0).explain())
-    At ε = 1 a cell (2 in all) errs by 1.91903 on average; 95 % intervals are ±6 a cell,
+    At ε = 1 the expected error of each of 2 cells is 1.919; 95 % intervals are ±6 a cell,
     ±7 for all at once.
     Useful: the expected error of 1.919 is 0.384 % of what a cell may be expected to be.
     """
     parse_query(query)
     members = believed(beliefs, query, protect)
-    left = parse_noise(noise, delta)
-    protection = read_protection(protect, method, secrets, episode, members, left, pairs)
+    exact_delta = parse_noise(noise, delta)
+    protection = read_protection(protect, method, secrets, episode, members, exact_delta, pairs)
     query = asked_of(query, members)
     states = public_states(members, query) or ()
     lengths = _lengths(members, length, integer(subjects, "subjects", 1, _MOST_SUBJECTS))
     exact_epsilon = positive_fraction(epsilon, "epsilon")
 
-    there = None
+    counts = None
     if recorded is not None:
         if lengths != Counter(map(len, recorded)):
             raise InvalidInputError("recorded has one entry for each time point of each series.")
-        there = recorded_points(query, recorded, [*map(len, recorded)])
+        counts = recorded_points(query, recorded, [*map(len, recorded)])
 
-    def seen(one: Protection) -> Preview:
-        plan = make_plan(query, members, lengths, exact_epsilon, one, there)
-        return _preview_of(plan, one, states, exact_epsilon, confidence)
+    def preview_of(secret: Protection) -> Preview:
+        plan = make_plan(query, members, lengths, exact_epsilon, secret, counts)
+        return _preview_of(plan, secret, states, exact_epsilon, confidence)
 
-    found = seen(protection)
-    said = beliefs is not None and members != (any_series(states or (0,)),)
-    known = said and fixed_length(members) is None and method is None and not left
-    others = _others(protection, members, max(lengths)) if known else []
-    if there is not None:
-        found = replace(found, claim=gap_claim(there.points, there.gaps))
-    return replace(found, others=tuple(_each_that_can(seen, others)))
+    requested = preview_of(protection)
+    has_belief = beliefs is not None and members != (any_series(states or (0,)),)
+    series = has_belief and fixed_length(members) is None
+    comparable = series and method is None and not exact_delta
+    others = _others(protection, members, max(lengths)) if comparable else []
+    if counts is not None:
+        requested = replace(requested, claim=gap_claim(counts.points, counts.gaps))
+    return replace(requested, others=tuple(_supported(preview_of, others)))
 
 
-def _others(asked: Protection, members: tuple[Belief, ...], length: int) -> Iterator[Protection]:
-    """What else could be protected: a usual episode where none was asked for."""
-    if asked.who != "moment":
-        yield Protection("moment", secrets=asked.secrets)
-    if asked.who != "episode":
+def _others(
+    requested: Protection, members: tuple[Belief, ...], length: int
+) -> Iterator[Protection]:
+    """Yield the other protections; the episode is a usual one."""
+    if requested.who != "moment":
+        yield Protection("moment", secrets=requested.secrets)
+    if requested.who != "episode":
         usual = min(usual_episode(members), length)
         if usual > 1:
-            yield Protection("episode", secrets=asked.secrets, episode=usual)
-    if asked.who != "person":
+            yield Protection("episode", secrets=requested.secrets, episode=usual)
+    if requested.who != "person":
         yield Protection("person")
 
 
@@ -283,12 +297,12 @@ def usual_episode(members: tuple[Belief, ...]) -> int:
     return max(2, -(-(3600 if step <= 1200 else 86400) // step))
 
 
-def _each_that_can(
-    seen: Callable[[Protection], Preview], others: Iterable[Protection]
+def _supported(
+    preview_of: Callable[[Protection], Preview], others: Iterable[Protection]
 ) -> Iterator[Preview]:
-    for one in others:
+    for protection in others:
         with suppress(UnsupportedError):
-            yield seen(one)
+            yield preview_of(protection)
 
 
 def _preview_of(
@@ -365,7 +379,7 @@ def _label_errors(plan: NoisePlan, states: int, confidence: object) -> tuple[flo
 
 def _plain_dp() -> str:
     return (
-        "There are so many persons that hiding each as a whole costs little, so plain differential "
-        f"privacy for persons is the right tool: {argument('protect', 'person')} needs no belief. "
+        "There are so many persons that protecting each as a whole costs little, so plain "
+        f"differential privacy is the right tool: {argument('protect', 'person')} needs no belief. "
         "For sums and means by group over independent people use OpenDP or Tumult Analytics."
     )

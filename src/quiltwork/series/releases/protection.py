@@ -1,8 +1,8 @@
-"""Who is protected: each moment, each episode, or each person with the whole of their series.
+"""The secret to protect: each moment, each episode, or each person with the whole series.
 
-Moments and episodes are hidden from adversaries with the beliefs given. Persons need no belief, if
-they are independent of each other: noise of scale Δ/ε hides a whole series, where Δ is how far
-replacing all of one can move the answer.
+Moments and episodes are protected against adversaries with the given beliefs. Persons need no
+belief if they are independent of each other: noise of scale Δ/ε protects a whole series, where Δ is
+the sensitivity of the answer to replacing all of it.
 
 Theorem: docs/theory/query-sensitivity.md (persons)
 """
@@ -35,7 +35,7 @@ WHO: tuple[Who, ...] = ("moment", "episode", "person")
 
 @dataclass(frozen=True)
 class Protection:
-    """What is one secret: a time point, `episode` of them in a row, or a person's whole series.
+    """The secret: a time point, `episode` consecutive ones, or a person's whole series.
 
     With `pairs` only these values of a time point are kept apart.
     """
@@ -67,7 +67,7 @@ class Protection:
 
 
 def law_of(delta: Fraction) -> type[TwoSidedGeometric] | type[RoundedGaussian]:
-    """Gaussian noise keeps (ε, δ), geometric noise a pure ε."""
+    """Return the kind of noise: Gaussian for (ε, δ), geometric for a pure ε."""
     return RoundedGaussian if delta else TwoSidedGeometric
 
 
@@ -80,7 +80,7 @@ def read_protection(
     delta: Fraction = Fraction(0),
     pairs: Any = None,
 ) -> Protection:
-    """Read who is protected; None is a moment, or an episode where `episode` says how long."""
+    """Parse who is protected; None is a moment, or an episode if `episode` is above 1."""
     stretch = integer(episode, "episode", 1)
     apart = None if protect == "person" else parse_pairs(pairs, members, stretch)
     if protect is None:
@@ -119,10 +119,10 @@ def read_protection(
 
 
 def any_series(states: Sequence[Label] | None) -> ChainBox:
-    """Return what nobody can get wrong: series of these states, of which anything may be true."""
+    """Return the belief that excludes nothing: any series of these states."""
     if not states:
         raise InvalidInputError(
-            "Without a belief nobody names the states, and the cells of a release must not depend "
+            "Without a belief the states are unknown, and the cells of a release must not depend "
             "on the data; "
             + either("write queries.histogram(states=[…])", "name them with --states a,b")
             + ", or give a belief."
@@ -132,7 +132,7 @@ def any_series(states: Sequence[Label] | None) -> ChainBox:
 
 
 def _for_persons(query: Query, lengths: Counter[int], epsilon: Fraction) -> Calibration:
-    """Return the noise that hides a whole series, whatever is believed about it."""
+    """Return the noise that protects a whole series, whatever is believed about it."""
     longest = max(lengths)
     change = max(int(query.l1_sensitivity(1, n, n)) for n in lengths)
     unit = answer_unit(query, lengths)

@@ -1,7 +1,7 @@
-"""`Release`: one private answer with everything needed to read, check and account for it.
+"""`Release`: a private answer with everything needed to read, check and account for it.
 
-A release is a frozen record of public things: the noisy integers, how they read as a value, the
-noise, the calibration. True answers are nowhere in it.
+A release is a frozen record of public values: the noisy integers, their scale, the noise and the
+calibration. It does not contain the true answer.
 """
 
 from __future__ import annotations
@@ -44,45 +44,50 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Release(ChartedResult):
-    """One private answer.
+    """A private answer with its noise, its guarantee and its error bars.
+
+    >>> import quiltwork as qw
+    >>> chain = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
+    >>> answer = qw.release(["rest", "walk"] * 50, qw.queries.count("walk"), chain, epsilon=1.0)
+    >>> answer.epsilon, answer.protects, round(answer.scale, 4)
+    (1.0, 'moment', 3.2982)
 
     Attributes:
-        value: what a person reads: an int (count), a float (mean, sum, custom), a label (most
+        value: the answer to read: an int (count), a float (mean, sum, custom), a label (most
             common), or an array with one entry per cell (a square matrix for transitions).
         cells: the labels of the entries, row by row.
-        query: what was asked, on the grid that was used.
-        exact_epsilon: the guarantee under every belief, exactly; `epsilon` is the same as a float.
-            More than was asked for only with the method "entry".
+        query: the question, on the grid that was used.
+        exact_epsilon: the bound on the privacy loss under every belief, exactly; `epsilon` is the
+            same as a float. Above the requested ε only with the method "entry".
         noise_scale: the scale of the noise added to the integers, exactly.
         noisy: the integers after noise (for the most common state: its index).
-        offset: an integer m reads as offset + unit·m …
-        unit: … so `scale` is noise_scale·unit.
-        rounding: how far the grid may have moved a cell; part of every interval.
-        total: what the true cells add up to, where that is public.
-        points: time points asked about, over all subjects.
-        length: the longest subject.
-        subjects: how many independent subjects were pooled.
-        method: how the noise was calibrated.
-        node: the time point that needs the most noise, of an episode the first; where the method
-            works by quilts, with its active …
-        quilt: … quilt.
-        influence: what all other time points add to what is told about it: by the sweep what the
-            noisy answer tells about them, by quilts the max-influence of the quilt.
+        offset: the value of the integer 0: an integer m stands for offset + unit·m.
+        unit: the value of one step of the integers; `scale` is noise_scale·unit.
+        rounding: a bound on the error of the grid in a cell; part of every interval.
+        total: the sum of the true cells, where it is public.
+        points: the number of time points asked about, over all subjects.
+        length: the length of the longest subject.
+        subjects: the number of independent subjects that were pooled.
+        method: the method of calibration.
+        node: the time point that needs the most noise; of an episode the first.
+        quilt: the active quilt of `node`, where the method works by quilts.
+        influence: the leakage that all other time points add at `node`: by the sweep through the
+            noisy answer, by quilts the max-influence of the quilt.
         secrets: the protected time points, or None for all.
-        beliefs: the beliefs, in words.
-        belief_digest: SHA-256 of their JSON without their sources.
+        beliefs: each belief as the text of its repr.
+        belief_digest: SHA-256 of the beliefs' JSON without their sources.
         dataset: the ledger's name for the data, if a ledger was debited.
         processing: free post-processing steps applied to `value`, in order.
-        episode: how many time points in a row are one secret; 1 protects each on its own.
-        before: of `influence`, what earlier time points add; 0 where the method does not say.
-        assumed_step: the beliefs' step in seconds, if that of the data was not known; else None.
-        period: from when to when it is about, in ISO 8601, if the times of the data are known.
-        delta: the chance that is left for more than epsilon; 0 unless the noise is Gaussian.
-        fitted: whether a belief was fitted on the data themselves; then the guarantee does not
-            hold, since the noise depends on them.
+        episode: the number of consecutive time points that are one secret.
+        before: the part of `influence` from earlier time points; 0 where the method has none.
+        assumed_step: the beliefs' step in seconds, if that of the data was unknown; else None.
+        period: the first moment of the window and the end, in ISO 8601, if times are known.
+        delta: the probability of a privacy loss above epsilon; 0 unless the noise is Gaussian.
+        fitted: whether a belief was fitted on the released data; then the guarantee does not hold,
+            since the noise depends on them.
         pairs: the pairs of values that are kept apart, or None for all.
-        gaps: how many time points that were asked about have no record, where when a series was
-            silent is claimed to be public; None without that claim. `points` leaves them out.
+        gaps: the number of time points asked about without a record, where gaps are claimed to be
+            public; None without that claim. `points` leaves them out.
     """
 
     value: Any
@@ -124,7 +129,7 @@ class Release(ChartedResult):
 
     @property
     def epsilon(self) -> float:
-        """The guarantee of this release: what it may tell about any protected secret."""
+        """The bound on the privacy loss of this release, for any protected secret."""
         return float(self.exact_epsilon)
 
     def level_kept(self) -> float:
@@ -133,12 +138,12 @@ class Release(ChartedResult):
 
     @property
     def states(self) -> States | None:
-        """The states that a release with a cell for each of them is about; else None."""
+        """The states of a release that has a cell for each state; else None."""
         query = self.query
         return query.states_among(self.cells) if isinstance(query, OverStates) else None
 
     def leak_under(self, beliefs: Any) -> tuple[float, int]:
-        """Return a bound on what this release tells under other beliefs, and the worst node."""
+        """Return a bound on the leakage of this release under other beliefs, and the worst node."""
         from quiltwork.influence.calibration import leak_under
         from quiltwork.influence.calibration_arguments import as_problem
 
@@ -153,7 +158,7 @@ class Release(ChartedResult):
     def for_audit(
         self,
     ) -> tuple[list[tuple[Query, Number]], int, tuple[int, int] | None] | None:
-        """Return the query, its scale, the length and the secrets, for one that can be audited."""
+        """Return (query, scale), length and secrets for an exact audit; None if there is none."""
         alone = self.subjects == 1 and self.episode == 1 and self.pairs is None
         if not alone or self.delta or self.gaps:  # exact for the whole window alone
             return None
@@ -161,7 +166,7 @@ class Release(ChartedResult):
 
     @property
     def protects(self) -> Who:
-        """What is one secret: a "moment", an "episode", or a "person" with the whole series."""
+        """The secret: a "moment", an "episode", or a "person" with the whole series."""
         if self.method == "group" and self.episode >= self.length:
             return "person"
         return "moment" if self.episode == 1 else "episode"
@@ -183,9 +188,9 @@ class Release(ChartedResult):
 
     @property
     def square(self) -> Fraction:
-        """μ² of substituting one time point, over all pairs of sequences: what adds up.
+        """The squared level μ² of Gaussian noise for substituting one time point; it is additive.
 
-        Of Gaussian noise; 0 for others. `gdp` is μ, and ρ of zero-concentrated privacy μ²/2.
+        0 for other noise. `gdp` is μ, and ρ of zero-concentrated differential privacy is μ²/2.
         """
         if not self.delta or not self.noise_scale:
             return Fraction(0)
@@ -200,8 +205,8 @@ class Release(ChartedResult):
     def exact_dp_epsilon(self) -> Fraction | None:
         """The level for substituting one time point, over all pairs of sequences.
 
-        This is what accountants price. None where no noise was needed, so that there is none, and
-        for Gaussian noise, which has no pure level.
+        Accountants price this level. None for releases without noise and for Gaussian noise, which
+        have no pure level.
         """
         if self.delta:
             return None
@@ -215,7 +220,7 @@ class Release(ChartedResult):
 
     @property
     def spending(self) -> Spending:
-        """What it spent, as accountants and ledgers record it.
+        """The spending of this release, as accountants and ledgers record it.
 
         Raises:
             UnsupportedError: if it added no noise, so that it has no level.
@@ -250,7 +255,7 @@ class Release(ChartedResult):
 
     @property
     def expected_error(self) -> float:
-        """The expected absolute error of one cell; for a label, a bound on the count it misses."""
+        """The expected absolute error of one cell; for a label, of its count below the largest."""
         if self.mechanism == "exponential":
             return expected_shortfall(self.noise_scale, len(self.cells))
         return float_up(Fraction(self.law.expected_absolute) * self.unit + self.rounding)
@@ -265,9 +270,8 @@ class Release(ChartedResult):
     def interval(self, confidence: Number = 0.95, simultaneous: bool = False) -> Interval:
         """Return an interval that covers the true answer with at least this probability.
 
-        Per cell, or with `simultaneous` for all cells at once. Exact from the noise's
-        distribution, and the same after post-processing: what is known about the truth comes
-        from the noisy answer.
+        Per cell, or with `simultaneous` for all cells at once. Exact from the distribution of the
+        noise; post-processing does not change it, since it adds no knowledge about the truth.
 
         Raises:
             InvalidInputError: if confidence is not strictly between 0 and 1.
@@ -286,7 +290,7 @@ class Release(ChartedResult):
         return Interval(low[0].item(), high[0].item())
 
     def shortfall(self, confidence: Number = 0.95) -> int:
-        """Return how far the chosen state's count may lie below the largest, with confidence.
+        """Return a bound on how far the chosen state's count is below the largest.
 
         Raises:
             UnsupportedError: for everything but the most common state; see `interval`.
@@ -302,7 +306,7 @@ class Release(ChartedResult):
         return dict(zip(self.cells, self.value.ravel().tolist(), strict=True))
 
     def processed(self, value: Any, step: str, **changes: Any) -> Release:
-        """Return the same release with another point estimate, marked with the step taken."""
+        """Return the release with another point estimate and the name of the step added."""
         return replace(self, value=value, processing=(*self.processing, step), **changes)
 
     def records(self) -> list[dict[str, Any]]:

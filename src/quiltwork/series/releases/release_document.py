@@ -1,8 +1,7 @@
 """The release's JSON: schema `quiltwork/release`, version 1.
 
-Exact numbers are strings ("1/10"), beside plain ones for readers; labels carry
-their types as in beliefs, and nothing in the document depends on the data but through the noisy
-answer.
+Exact numbers are strings ("1/10"), beside plain ones for readers; labels carry their types as in
+beliefs. The document depends on the data through the noisy answer alone.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ _PLAIN = (
     *("belief_digest", "dataset"),
 )
 _WHERE_ASSUMED = "assumed_step"
-"""Only where there is something to mention, so that older requests stay the same."""
+"""A field that is written only if it is set, so that older requests stay the same."""
 _LISTS = ("quilt", "secrets", "beliefs", "processing")
 
 
@@ -65,13 +64,13 @@ def release_to_json(release: Release) -> str:
 
 
 def _for_readers(release: Release) -> dict[str, Any]:
-    """What follows from the rest, as plain numbers: nothing of it is read back."""
+    """Return values that follow from the others, as plain numbers; they are not read back."""
     plain = {"epsilon": release.epsilon, "scale": release.scale, "protects": release.protects}
-    judged = release.usefulness._asdict() if release.noise_scale else {}
+    verdict = release.usefulness._asdict() if release.noise_scale else {}
     if release.mechanism == "exponential":
-        return {**plain, **judged, "shortfall": release.shortfall()}
+        return {**plain, **verdict, "shortfall": release.shortfall()}
     low, high = (np.ravel(end).tolist() for end in release.interval())
-    return {**plain, **judged, "intervals": [list(pair) for pair in zip(low, high, strict=True)]}
+    return {**plain, **verdict, "intervals": [list(pair) for pair in zip(low, high, strict=True)]}
 
 
 def release_from_json(text: str | bytes) -> Release:

@@ -293,8 +293,8 @@ def _protection_section(release: Release) -> list[Html]:
         items.append(f"Only these values of a time point are kept apart: {pairs}.")
     if release.gaps is not None:
         items.append(
-            "When the series was silent is taken as public and as saying nothing about its states, "
-            f"as after an outage. {gap_words(release.points, release.gaps)}"
+            "Gaps are treated as public and independent of the states, as after an outage. "
+            f"{gap_words(release.points, release.gaps)}"
         )
     believed = "This holds against somebody who believes:"
     if len(release.beliefs) > 1:

@@ -1,8 +1,8 @@
-"""Judging series: what an error is compared with, what drives the noise, what would help.
+"""Usefulness of a release: the expected error against the signal, and what would lower it.
 
-Before anything is paid the expected error is compared with what a cell may be expected to be
-(`signal_of`), which is public. Afterwards it is compared with the released numbers alone, so that
-judging tells nothing more about the data.
+Before a release the expected error is compared with the expected size of a cell (`signal_of`),
+which is public. Afterwards it is compared with the released numbers alone, so judging reveals
+nothing more about the data.
 """
 
 from __future__ import annotations
@@ -30,24 +30,25 @@ if TYPE_CHECKING:
     from quiltwork.series.releases.record import Release
 
 _USEFUL = 0.1
-_TIED = 50
+_DEPENDENT = 50
+"""Percent of ε from which on neighbours are named as the cause of the noise."""
 _NO_VALUE = ("missing", None)
 
 
 def signal_of(plan: NoisePlan, cells: int) -> float:
-    """What a cell may be expected to be, in units of the answer, before anything is known.
+    """Return the expected size of a cell, in units of the answer, from public values alone.
 
-    How much it can vary at all, over all subjects; an even share where cells share a public total.
+    It is the range over all subjects; an even share of it where cells share a public total.
     """
     each = signal_range(plan.query, plan.length)
-    alike = plan.points / _points_of_one(plan)  # as many of the longest have so many points
-    all_of_them = each if plan.query.divisor(2) > 1 else each * alike
+    alike = plan.points / _points_of_one(plan)  # the number of longest subjects with as many points
+    together = each if plan.query.divisor(2) > 1 else each * alike
     shared = plan.total is not None
-    return all_of_them / cells if shared else all_of_them
+    return together / cells if shared else together
 
 
 def usefulness_of(release: Release) -> Usefulness:
-    """Judge a release by what was released."""
+    """Judge a release by the released numbers."""
     if release.mechanism == "exponential":
         return judge(release.expected_error, release.points, f"{release.points:,} time points")
     query, values = release.query, np.asarray(release.value, dtype=float)
@@ -64,7 +65,7 @@ def usefulness_of(release: Release) -> Usefulness:
 
 
 def advice(plan: NoisePlan, error: float, signal: float) -> Iterator[str]:
-    """Say what drives the noise, as far as the belief tells, and what would help."""
+    """Yield sentences on what causes the noise, and on what would lower the error."""
     calibration = plan.calibration
     short = error / (_USEFUL * signal) if signal > 0 else math.inf
     if isinstance(calibration, GaussianCalibration):
@@ -76,13 +77,13 @@ def advice(plan: NoisePlan, error: float, signal: float) -> Iterator[str]:
         return
     yield from decisive_belief(calibration)
     share = 100 * calibration.influence / float(calibration.epsilon)
-    drives = driving_states(calibration) if share > _TIED else None
-    if share > _TIED:
-        pair = " or ".join(sorted(map(repr, drives or ())))
-        apart = f", most of all whether it is {pair}" if pair else ""
+    drives = driving_states(calibration) if share > _DEPENDENT else None
+    if share > _DEPENDENT:
+        pair = " or ".join(sorted(map(str, drives or ())))
+        apart = f", most of all about whether it is {pair}" if pair else ""
         yield (
-            f"{percent(share / 100, 0)} of ε go to what neighbours tell about time point "
-            f"{calibration.node}{apart}."
+            f"{percent(share / 100, 0)} of ε pays for what neighbouring time points reveal about "
+            f"time point {calibration.node:,}{apart}."
         )
     one_point, two_points = (plan.query.l1_sensitivity(1, stop, None) for stop in (1, 2))
     if 1 < short < math.inf and two_points > one_point:
@@ -91,16 +92,16 @@ def advice(plan: NoisePlan, error: float, signal: float) -> Iterator[str]:
             f"About {math.ceil(needed):,} time points{' of each' if plan.subjects > 1 else ''} "
             "would make it useful: noise does not grow with their number."
         )
-    if share > _TIED and short > 1:
-        yield from _fewer_ties(drives, calibration)
+    if share > _DEPENDENT and short > 1:
+        yield from _weaker_dependence(drives, calibration)
 
 
 def _of_gaussian(plan: NoisePlan, calibration: GaussianCalibration, short: float) -> Iterator[str]:
-    """Say what hangs together, and how often Gaussian noise would pay."""
+    """Yield sentences on dependence between time points, and on how many would suffice."""
     if calibration.level and calibration.excess > 1 + 1e-3:
         yield (
-            f"What time points tell about each other asks for {calibration.excess:.3g} times the "
-            "noise that each alone would need."
+            f"Dependence between time points asks for {calibration.excess:.3g} times the noise "
+            "that each alone would need."
         )
     if 1 < short < math.inf:
         needed = _points_of_one(plan) * short
@@ -114,13 +115,14 @@ def _points_of_one(plan: NoisePlan) -> int:
     return plan.query.points(plan.length)
 
 
-def _fewer_ties(drives: tuple[Label, Label] | None, calibration: Calibration) -> Iterator[str]:
+def _weaker_dependence(
+    drives: tuple[Label, Label] | None, calibration: Calibration
+) -> Iterator[str]:
     if drives is not None and any(state in _NO_VALUE for state in drives):
         yield (
-            "Gaps are a state of their own, which their neighbours give away; read with "
-            f"{argument('missing', 'public')} where when a series was silent is public and says "
-            "nothing about its "
-            "states."
+            "Gaps are a state of their own, which their neighbours reveal. Read with "
+            f"{argument('missing', 'public')} if when the series was silent is public and says "
+            "nothing about its states."
         )
     if calibration.problem.episode == 1:
-        yield f"A longer step ({argument('every')}) or fewer states may tie neighbours less."
+        yield f"A longer step ({argument('every')}) or fewer states may weaken the dependence."
