@@ -177,7 +177,7 @@ def test_the_rest_that_has_no_meaning_is_refused():
 
 
 def test_holdouts_refuse_numbers_since_statistics_are_not_sums():
-    with pytest.raises(UnsupportedError, match="any statistic"):
+    with pytest.raises(UnsupportedError, match="sums of clipped numbers only"):
         bayesian_epsilon(GaussianRows(bounds=0.2, rows=4), 0.1, 4)
 
 

@@ -67,7 +67,7 @@ def test_two_releases_can_cost_more_than_the_sum_of_what_each_costs():
     curve = qw.influence_curve(CHAIN, 100)
     level = 1 / 12.839964231247
     assert curve.epsilon(10 * level) > 10 * curve.epsilon(level)
-    with pytest.raises(qw.UnsupportedError, match="does not add up"):
+    with pytest.raises(qw.UnsupportedError, match="do not add up"):
         qw.compose.sequential([qw.calibrate(CHAIN, 100, 1)] * 2)
 
 
