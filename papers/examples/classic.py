@@ -28,7 +28,7 @@ class World:
     Attributes:
         rows: n, of each set.
         features: d.
-        signal: how many features tell the label.
+        signal: how many features are correlated with the label.
         bias: their correlation with the label.
         shared: the share of a feature's value copied from a common factor of its block of ten.
         copies: rows come in clusters of so many equal rows.
