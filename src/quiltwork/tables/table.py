@@ -446,7 +446,7 @@ def _check(table: Table, columns: Sequence[str]) -> None:
             raise InvalidInputError(
                 f"{name!r} is sensitive, so its values are published as they are. Declare the "
                 f"level of its hierarchy at which values are counted, such as "
-                f"levels={{{name!r}: 1}}, or remove the hierarchy."
+                f"levels={{{name!r}: 1}} (--level {name}=1), or remove the hierarchy."
             )
     for name in table.hierarchies:
         if name in table.ordinal:

@@ -88,7 +88,7 @@ def test_failing_groups_are_left_out_or_nothing_is_published():
         anonymize(failing, ASKED, 0, blind=True, split="range")
     made = anonymize(failing, ASKED, 0, blind=True, suppression=0.3, split="range")
     assert made.suppressed == 3
-    assert "3 records that are left out" in made.report().assessment.attacks[0].found
+    assert "3 records were left out" in made.report().assessment.attacks[0].found
     assert verify_m_privacy(made.table, ASKED, 0).private
     whole = anonymize(table, KAnonymity(4) & LDiversity(2), 0, blind=True)
     assert whole.report().assessment.attacks[0].certain == "0"
