@@ -151,7 +151,7 @@ def _written(output: str) -> Iterator[str]:
 
 
 def _lines(
-    body: dict[str, Any], more: Iterable[str], written: Iterable[str | None]
+    body: dict[str, Any], about_providers: Iterable[str], written: Iterable[str | None]
 ) -> Iterator[str]:
     """Yield the lines to print about the published table."""
     left_out = f", {body['suppressed']:,} left out" if body["suppressed"] else ""
@@ -163,9 +163,9 @@ def _lines(
         f"{body['constraint']}, {against} (verified)."
     )
     yield f"Ranges cover {percent(loss['gcp'])} of their columns on average (GCP)."
-    size, alike = loss["average_class_size"], loss["discernibility"]
-    yield f"{size:.1f} records per group; discernibility {alike:,}."
-    yield from more
+    size, discernibility = loss["average_class_size"], loss["discernibility"]
+    yield f"{size:.1f} records per group; discernibility {discernibility:,}."
+    yield from about_providers
     if "carried" in body:
         listed = ", ".join(body["carried"])
         yield f"Published as they are, without any protection: {listed}."

@@ -110,7 +110,7 @@ def quiet_session() -> Any:
 
 
 @contextmanager
-def _failures(kind: type[Exception], what: str) -> Iterator[None]:
+def _failures(kind: type[Exception], action: str) -> Iterator[None]:
     """Turn exceptions of Spark into an error of `kind`, without values of cells."""
     from py4j.protocol import Py4JError  # type: ignore[import-untyped]
     from pyspark.errors import PySparkException
@@ -120,4 +120,4 @@ def _failures(kind: type[Exception], what: str) -> Iterator[None]:
     except (Py4JError, PySparkException) as error:
         match = _REASON.search(str(error))
         reason = match[1] if match else str(error).partition("\n")[0]
-        raise kind(f"{what}: {_VALUE.sub('…', reason)}") from None
+        raise kind(f"{action}: {_VALUE.sub('…', reason)}") from None

@@ -149,10 +149,10 @@ def verify(
             )
         options = recipe if is_exact else {"method": method, **recipe}
         rows = read_table(providers, **declared)
-        found = verify_published(published, rows, constraint, m, bound, placed_rows, options)
-        lines = [found.explain(), *_largest_lines(found.largest, m)]
-        emit(dump("published-verdict", 3, _body(found, found.largest)), lines)
-        private = found.private is True
+        result = verify_published(published, rows, constraint, m, bound, placed_rows, options)
+        lines = [result.explain(), *_largest_lines(result.largest, m)]
+        emit(dump("published-verdict", 3, _body(result, result.largest)), lines)
+        private = result.private is True
     else:
         of_sensitive = sensitive_declarations(source, declared)
         if of_sensitive != declared:

@@ -232,7 +232,7 @@ def _check_blind(
         )
 
 
-def _drop_failing_groups(publication: PublishedRecords, most: int) -> PublishedRecords:
+def _drop_failing_groups(publication: PublishedRecords, allowed: int) -> PublishedRecords:
     """Leave out groups that fail for some assignment of their values, within `most` rows."""
     source, recipe, labels = publication.source, publication.recipe, publication.labels
     already_out = publication.suppressed
@@ -247,10 +247,10 @@ def _drop_failing_groups(publication: PublishedRecords, most: int) -> PublishedR
     if passes.all():
         return publication
     failing = int(publication.sizes[~passes].sum())
-    if already_out + failing > most:
+    if already_out + failing > allowed:
         raise NotPrivateError(
             f"Cut without using sensitive values, {int((~passes).sum()):,} of {len(passes):,} "
-            f"groups with {failing:,} rows fail {recipe.constraint}, and {most:,} rows may be "
+            f"groups with {failing:,} rows fail {recipe.constraint}, and {allowed:,} rows may be "
             "left out, so nothing is published. A larger k makes larger groups; choose it from "
             "public information, since a k that was tried and failed reveals something. Or allow "
             "suppression, which reveals that the groups left out failed."

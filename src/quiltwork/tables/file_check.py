@@ -308,10 +308,10 @@ def _duplicates(tables: Sequence[Any]) -> tuple[int, int]:
         return sum(_duplicates([table])[0] for table in tables), 0
     codes, sizes = [], []
     for name in columns:
-        chunks = [one for t in tables for one in t.column(name).cast(pa.string()).chunks]
-        found = pa.chunked_array(chunks, pa.string()).combine_chunks().dictionary_encode("encode")
-        codes.append(found.indices.to_numpy(zero_copy_only=False))
-        sizes.append(len(found.dictionary))
+        chunks = [chunk for t in tables for chunk in t.column(name).cast(pa.string()).chunks]
+        encoded = pa.chunked_array(chunks, pa.string()).combine_chunks().dictionary_encode("encode")
+        codes.append(encoded.indices.to_numpy(zero_copy_only=False))
+        sizes.append(len(encoded.dictionary))
     labels = group_rows(codes, sizes).labels
     file = np.repeat(np.arange(len(tables)), [table.num_rows for table in tables])
     pairs = np.unique(np.stack((labels, file), axis=1), axis=0)[:, 0]

@@ -231,7 +231,7 @@ class Table:
         encoded = self.encoded
         sizes = {"row": encoded.rows, "group": self.groups.count}
         sizes["provider"] = len(encoded.providers)
-        words = [f"{size} {what}{'s' if size != 1 else ''}" for what, size in sizes.items()]
+        words = [f"{size} {unit}{'s' if size != 1 else ''}" for unit, size in sizes.items()]
         return f"Table({', '.join(words)})"
 
 
@@ -370,14 +370,14 @@ def _by_provider(frames: Mapping[str, Any]) -> dict[str, Any]:
     return dict(zip(names, frames.values(), strict=True))
 
 
-def _listed(names: str | Sequence[str], what: str) -> tuple[str, ...]:
-    return (names,) if isinstance(names, str) else tuple(listed(names, what))
+def _listed(names: str | Sequence[str], option: str) -> tuple[str, ...]:
+    return (names,) if isinstance(names, str) else tuple(listed(names, option))
 
 
-def _names(names: str | Sequence[str], what: str) -> tuple[str, ...]:
-    listed = _listed(names, what)
+def _names(names: str | Sequence[str], option: str) -> tuple[str, ...]:
+    listed = _listed(names, option)
     if not listed:
-        raise InvalidInputError(f"{what} is empty; it needs at least one column.")
+        raise InvalidInputError(f"{option} is empty; it needs at least one column.")
     return listed
 
 
@@ -421,11 +421,12 @@ def _check(table: Table, columns: Sequence[str]) -> None:
             "quasi-identifier and sensitive."
         )
     choice(table.missing, get_args(Missing), "missing")
-    for what, declared in (("ordinal", table.ordinal), ("hierarchies", table.hierarchies)):
+    for option, declared in (("ordinal", table.ordinal), ("hierarchies", table.hierarchies)):
         for name in declared:
             if name not in table.quasi_identifiers and name not in table.sensitive:
                 raise InvalidInputError(
-                    f"{what} declares {name!r}, which is neither a quasi-identifier nor sensitive."
+                    f"{option} declares {name!r}, which is neither a quasi-identifier nor "
+                    "sensitive."
                 )
     for name in table.carried:
         _column(name, columns, "the table", [*roles, *table.carried])

@@ -219,7 +219,7 @@ def test_what_cannot_be_agreed_on_is_refused(tmp_path):
         take_step(agreement(), "A", people, tmp_path)
     with pytest.raises(UnsupportedError, match="Only k-anonymity"):
         agreement(constraint=EntropyLDiversity(2))
-    with pytest.raises(InvalidInputError, match="none of the providers"):
+    with pytest.raises(InvalidInputError, match="not one of the providers"):
         take_step(agreement(), "D", own(GIVEN["A"]), tmp_path)
     with pytest.raises(InvalidInputError, match="1 of your rows are in no box"):
         take_step(agreement(), "A", own([(1, "w"), (99, "w")]), tmp_path)

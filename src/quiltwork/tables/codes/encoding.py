@@ -141,37 +141,37 @@ class CodedTable:
         return knowing_providers(self.subject, provider, len(self.providers))
 
 
-def take_rows(whole: CodedTable, rows: NDArray[np.int64], quasi: tuple[Column, ...]) -> CodedTable:
+def take_rows(coded: CodedTable, rows: NDArray[np.int64], quasi: tuple[Column, ...]) -> CodedTable:
     """Return some rows of a table, with their published quasi-identifiers.
 
     Sensitive values that do not occur among the rows are dropped, since a reader does not see them;
     which providers know a person is kept, since they learned that from all rows.
     """
-    sensitive, values = whole.sensitive[rows], whole.sensitive_values
+    sensitive, values = coded.sensitive[rows], coded.sensitive_values
     present = np.bincount(sensitive, minlength=len(values)) > 0
     if not present.all():
         sensitive = (np.cumsum(present) - 1).astype(sensitive.dtype)[sensitive]
         values = tuple(values[code] for code in np.flatnonzero(present).tolist())
-    class_of, labels = whole.class_of, whole.class_labels
+    class_of, labels = coded.class_of, coded.class_labels
     if class_of is not None:
         kept_classes, class_of = np.unique(class_of[present], return_inverse=True)
         labels = tuple(labels[code] for code in kept_classes[kept_classes < len(labels)].tolist())
     part = CodedTable(
         quasi=quasi,
-        provider=whole.provider[rows],
-        providers=whole.providers,
+        provider=coded.provider[rows],
+        providers=coded.providers,
         sensitive=sensitive,
         sensitive_values=values,
-        sensitive_kind=whole.sensitive_kind,
-        subject=None if whole.subject is None else whole.subject[rows],
+        sensitive_kind=coded.sensitive_kind,
+        subject=None if coded.subject is None else coded.subject[rows],
         rows=len(rows),
-        secrets=tuple(replace(column, codes=column.codes[rows]) for column in whole.secrets),
+        secrets=tuple(replace(column, codes=column.codes[rows]) for column in coded.secrets),
         class_of=class_of,
         class_labels=labels,
     )
     # Set, not recomputed: a provider knows a person also by rows that are not taken.
-    if whole.subject is not None:
-        knowers, sets = whole.known_by
+    if coded.subject is not None:
+        knowers, sets = coded.known_by
         part.__dict__["known_by"] = knowers[rows], sets
     return part
 
@@ -270,7 +270,7 @@ def merge_spellings(column: Column) -> Column:
     )
 
 
-def classes_at(column: Column, tree: Hierarchy, level: int, where: Callable[[int], str]) -> Column:
+def classes_at(column: Column, tree: Hierarchy, level: int, at_row: Callable[[int], str]) -> Column:
     """Replace the values of a sensitive column by their labels at a level of the hierarchy.
 
     >>> tree = Hierarchy.read([("E11", "E*", "*"), ("E11.9", "E*", "*"), ("I10", "I*", "*")])
@@ -286,8 +286,8 @@ def classes_at(column: Column, tree: Hierarchy, level: int, where: Callable[[int
         except KeyError:
             row = int(np.argmax(column.codes == code))
             raise InvalidInputError(
-                f"Column {column.name!r} has a value{where(row)} that is not in its hierarchy; add "
-                "a line for it."
+                f"Column {column.name!r} has a value{at_row(row)} that is not in its hierarchy; "
+                "add a line for it."
             ) from None
     distinct = sorted({label for label in labels if label is not None})
     rank: dict[str | None, int] = {label: place for place, label in enumerate(distinct)}
@@ -364,7 +364,7 @@ def groups_of(encoded: CodedTable) -> GroupIndex:
     return group_rows(codes, [len(column.values) for column in encoded.quasi])
 
 
-def refuse_huge_numbers(column: Column, where: Callable[[int], str]) -> None:
+def refuse_huge_numbers(column: Column, at_row: Callable[[int], str]) -> None:
     """Refuse numbers so large that the width of a range would be infinite."""
     if column.kind != "numeric":
         return
@@ -372,8 +372,8 @@ def refuse_huge_numbers(column: Column, where: Callable[[int], str]) -> None:
     if too_large.any():
         row = int(np.argmax(too_large[column.codes]))
         raise InvalidInputError(
-            f"Column {column.name!r} has a number beyond ±{_LARGEST:g}{where(row)}, so that ranges "
-            "have no finite width. Replace it, or make the cell missing."
+            f"Column {column.name!r} has a number beyond ±{_LARGEST:g}{at_row(row)}, so that "
+            "ranges have no finite width. Replace it, or make the cell missing."
         )
 
 
@@ -421,7 +421,7 @@ def refuse_unequal_spellings(frame: ArrowFrame, column: Column) -> None:
         )
 
 
-def refuse_ambiguous_names(column: Column, role: str, where: Callable[[int], str]) -> None:
+def refuse_ambiguous_names(column: Column, role: str, at_row: Callable[[int], str]) -> None:
     """Refuse names whose canonical values agree.
 
     Counted as one name or as two, the table might look safer than it is.
@@ -434,7 +434,7 @@ def refuse_ambiguous_names(column: Column, role: str, where: Callable[[int], str
     repeated = np.flatnonzero(np.bincount(merged_code)[merged_code] > 1)[-1]
     raise InvalidInputError(
         f"Column {column.name!r} seems to name one {role} in several spellings, such as the one"
-        f"{where(int(np.argmax(column.codes == repeated)))}. Spell each name in one way, or use "
+        f"{at_row(int(np.argmax(column.codes == repeated)))}. Spell each name in one way, or use "
         "numbers."
     )
 
@@ -494,7 +494,7 @@ def _reordered(
     codes: Codes,
     order: Sequence[Any],
     name: str,
-    where: Callable[[int], str] = lambda row: "",
+    at_row: Callable[[int], str] = lambda row: "",
 ) -> tuple[tuple[Any, ...], Codes]:
     """Renumber the values that occur in the declared order."""
     rank_of = {value: i for i, value in enumerate(order)}
@@ -509,7 +509,7 @@ def _reordered(
     if unknown:
         row = int(np.argmax(np.isin(codes, unknown)))
         raise InvalidInputError(
-            f"Column {name!r} has a value{where(row)} that is not in its declared order or "
+            f"Column {name!r} has a value{at_row(row)} that is not in its declared order or "
             "hierarchy; add it there."
         )
     ranks = np.array([rank_of[value] for value in values], dtype=np.int64)

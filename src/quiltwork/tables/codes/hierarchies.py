@@ -86,11 +86,13 @@ class Hierarchy:
             )
         start = to_fraction(origin, "origin")
         numbers = sorted((_number(value), leaf_text(value)) for value in _present(values))
-        whole = all(number.denominator == 1 for number in [start, *steps, *(n for n, _ in numbers)])
+        integers = all(
+            number.denominator == 1 for number in [start, *steps, *(n for n, _ in numbers)]
+        )
 
         def label(number: Fraction, width: Fraction) -> str:
             low = start + width * floor((number - start) / width)
-            if not whole:
+            if not integers:
                 return f"{_decimal(low)} to under {_decimal(low + width)}"
             if width == 1:
                 return str(low)
@@ -149,11 +151,11 @@ class Hierarchy:
             )
         rows = []
         for value in _present(values):
-            text, where = str(value), ordered_key(value)
-            if where is None or where[0] != "date":
+            text, key = str(value), ordered_key(value)
+            if key is None or key[0] != "date":
                 raise InvalidInputError(f"{shortened(value)} is no date; write 2024-03-09.")
             rows.append(
-                (where[1], (leaf_text(text), *(_PERIODS[level](text) for level in chosen), ROOT))
+                (key[1], (leaf_text(text), *(_PERIODS[level](text) for level in chosen), ROOT))
             )
         return cls.read([row for _, row in sorted(rows)])
 

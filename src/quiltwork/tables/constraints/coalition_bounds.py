@@ -109,9 +109,9 @@ def owners_of_values(cell: Ints, alone: Flags, counts: SparseCounts) -> tuple[In
     """
     occurring, owners = distinct_counts(cell, counts.groups * counts.values)
     if not alone.all():
-        also_shared, several = distinct_counts(cell[~alone], counts.groups * counts.values)
+        also_shared, counts_shared = distinct_counts(cell[~alone], counts.groups * counts.values)
         # A cell known to several providers at once does not identify one that must collude.
-        owners[np.searchsorted(occurring, also_shared)] -= several
+        owners[np.searchsorted(occurring, also_shared)] -= counts_shared
     return occurring // counts.values, owners
 
 

@@ -148,8 +148,8 @@ def bound_histograms(part: HistogramConstraint, counts: SparseCounts, m: int) ->
 def _bound_some(part: HistogramConstraint, counts: SparseCounts, m: int) -> Status:
     """Check each whole group, then the box down to what the largest holders of each value leave."""
     total, sizes = by_value(counts), coalition_sizes(counts, m)
-    whole, safe = part.worst_between(total, total), sizes == 0
-    if whole is None:
+    whole_group, safe = part.worst_between(total, total), sizes == 0
+    if whole_group is None:
         return np.full(counts.groups, OPEN, dtype=np.int8)
     # With shared people or several values per person, removals are not bounded by value.
     if m and not len(counts.sets) and not (counts.kinds.sizes > 1).any():
@@ -158,7 +158,7 @@ def _bound_some(part: HistogramConstraint, counts: SparseCounts, m: int) -> Stat
         removable = sum_of_largest(cell, counts.weight[entry], np.repeat(sizes, counts.values))
         between = part.worst_between(total - removable.reshape(total.shape), total)
         safe |= between is not None and between.safe
-    return np.where(whole.safe, np.where(safe, SAFE, OPEN), BROKEN).astype(np.int8)
+    return np.where(whole_group.safe, np.where(safe, SAFE, OPEN), BROKEN).astype(np.int8)
 
 
 def violations_of_group(group: Group, part: HistogramConstraint, kept: Ints) -> Corners | None:

@@ -217,16 +217,16 @@ def covered_by_few(holds: Flags, few: int, wanted: int, count: CheckCounter) -> 
         is_coverable = (missing > 0) & (missing <= room)
         sets, many, missing = sets[is_coverable], many[is_coverable], missing[is_coverable]
         share = many / np.maximum(missing, 1)
-        given = share @ sets
-        if covered + float(np.sort(given)[::-1][:room].sum()) < wanted - _SLACK:
+        received = share @ sets
+        if covered + float(np.sort(received)[::-1][:room].sum()) < wanted - _SLACK:
             continue
         # Branch on the smaller side: one provider's whole set, or a single value.
-        if len(sets) < np.count_nonzero(given):
+        if len(sets) < np.count_nonzero(received):
             at = int(share.argmax())
             others, added = np.arange(len(sets)) != at, sets[at]
         else:
-            value = int(given.argmax())
-            others, added = ~sets[:, value], np.arange(len(given)) == value
+            value = int(received.argmax())
+            others, added = ~sets[:, value], np.arange(len(received)) == value
         stack.append((sets[others], many[others], covered, chosen))
         stack.append((sets & ~added, many, covered, chosen | added))
     return None

@@ -41,14 +41,14 @@ class RecursiveLDiversity(Constraint):
 
     def holds(self, records: SecretCounts) -> bool:
         """Return whether the most frequent value occurs less than c times as often as the tail."""
-        most, tail = self._weights(records)
-        return most < self._factor * tail
+        highest, tail = self._weights(records)
+        return highest < self._factor * tail
 
     def fitness(self, records: SecretCounts) -> float:
         """Return c·tail / r₁."""
-        most, tail = self._weights(records)
+        highest, tail = self._weights(records)
         return consistent_with(
-            float(self._factor * tail / most) if most else 0.0, self.holds(records)
+            float(self._factor * tail / highest) if highest else 0.0, self.holds(records)
         )
 
     def _weights(self, records: SecretCounts) -> tuple[int, int]:
@@ -92,9 +92,9 @@ def _worst_recursive(factor: Fraction, level: int, low: Ints, high: Ints) -> Cor
     np.put_along_axis(rank, order, np.arange(columns)[None, :], axis=1)
     raised = np.where(rank < top, head + high - low, np.maximum(head, shorter + high))
     tail = total + high - low - (raised if top else 0)
-    most = np.concatenate((falling[:, :1], np.maximum(high, falling[:, :1])), axis=1)
+    highest = np.concatenate((falling[:, :1], np.maximum(high, falling[:, :1])), axis=1)
     tails = np.concatenate((total - head, tail), axis=1)
-    violates = at_least(most, factor.denominator, tails, factor.numerator)
+    violates = at_least(highest, factor.denominator, tails, factor.numerator)
     violated: Flags = np.asarray(violates.any(axis=1))
     raised_value = np.argmax(violates, axis=1) - 1
     point, with_raised = low.copy(), np.flatnonzero(violated & (raised_value >= 0))

@@ -120,13 +120,13 @@ class TCloseness(Constraint):
         Raises:
             InvalidInputError: if the constraint was not bound to a table.
         """
-        whole = self.whole
-        histogram = np.zeros(len(whole), dtype=np.int64)
+        reference = self.whole
+        histogram = np.zeros(len(reference), dtype=np.int64)
         histogram[records.values] = records.counts
         total = int(histogram.sum())
         if total == 0:
             return None
-        return _distance(histogram, total, whole, self.distance)
+        return _distance(histogram, total, reference, self.distance)
 
     @property
     def table_values(self) -> int | None:
@@ -169,13 +169,13 @@ class TCloseness(Constraint):
 
 
 def _distance(
-    histogram: NDArray[np.int64], total: int, whole: NDArray[np.int64], distance: Distance
+    histogram: NDArray[np.int64], total: int, reference: NDArray[np.int64], distance: Distance
 ) -> Fraction:
     """Return the earth mover's distance between two histograms, exactly."""
-    overall = int(whole.sum())
+    overall = int(reference.sum())
     # Integers keep the comparison with t exact; Python integers beyond 2^60.
     exact = np.int64 if total * overall < 2**60 else object
-    gaps = histogram.astype(exact) * overall - whole.astype(exact) * total
+    gaps = histogram.astype(exact) * overall - reference.astype(exact) * total
     if distance == "equal":
         return Fraction(int(np.abs(gaps).sum()), 2 * total * overall)
     moved = sum(map(int, np.abs(np.cumsum(gaps))[:-1]))
@@ -250,13 +250,13 @@ class ExcessDistance:
 
     def _gaps(self, low: Floats, high: Floats) -> tuple[Floats, Floats]:
         """Return the least and the largest gap of each value in each box."""
-        fewest, most = low.sum(axis=1)[:, None], high.sum(axis=1)[:, None]
+        lowest_total, highest_total = low.sum(axis=1)[:, None], high.sum(axis=1)[:, None]
         if self.ordered:
             low, high = np.cumsum(low, axis=1)[:, :-1], np.cumsum(high, axis=1)[:, :-1]
-        rest = self._total - self.expected
+        remainder = self._total - self.expected
         return (
-            rest * low - self.expected * (most - high),
-            rest * high - self.expected * (fewest - low),
+            remainder * low - self.expected * (highest_total - high),
+            remainder * high - self.expected * (lowest_total - low),
         )
 
     def _slopes(self, sign: Floats) -> Floats:

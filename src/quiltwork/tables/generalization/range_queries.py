@@ -93,9 +93,9 @@ def random_queries(domains: Sequence[int], seed: int) -> Iterator[RangeQuery]:
     """
     rng = np.random.default_rng(seed)
     columns, sizes = len(domains), np.array(domains)
-    most = max(min(2, columns), columns // 2)
+    most_predicates = max(min(2, columns), columns // 2)
     while True:
-        predicates = int(rng.integers(min(2, columns), most + 1))
+        predicates = int(rng.integers(min(2, columns), most_predicates + 1))
         chosen = rng.choice(columns, size=predicates, replace=False)
         ends = np.sort(rng.integers(0, sizes[chosen, None], size=(predicates, 2)))
         yield RangeQuery(

@@ -93,8 +93,8 @@ def value_counts(
     totals = None
     if subject is not None:
         people = int(subject.max()) + 1
-        (held, _), _ = distinct_rows([codes, subject], [values, people])
-        totals = np.bincount(held, minlength=values)
+        (value_of, _), _ = distinct_rows([codes, subject], [values, people])
+        totals = np.bincount(value_of, minlength=values)
         (labels, codes, _), _ = distinct_rows([labels, codes, subject], [groups, values, people])
     (group, value), records = distinct_rows([labels, codes], [groups, values])
     return ValueCounts(group, value, records, np.bincount(labels, minlength=groups), values, totals)

@@ -175,13 +175,13 @@ def _by_range(
     records: CodedRecords, nodes: Nodes, guard: Guard, rules: CutRules
 ) -> tuple[list[Nodes], Nodes]:
     """Cut along the widest quasi-identifier first, then between providers."""
-    good = partial(both_private, records, guard)
-    cut, pending = widest_first(records, nodes, good, rules.relaxed)
-    rest = nodes.select(pending)
-    if rules.provider_splits and rest.count:
-        children, rest = cut_by_provider(records, rest, guard)
+    accepts = partial(both_private, records, guard)
+    cut, pending = widest_first(records, nodes, accepts, rules.relaxed)
+    uncut = nodes.select(pending)
+    if rules.provider_splits and uncut.count:
+        children, uncut = cut_by_provider(records, uncut, guard)
         cut.append(children)
-    return cut, rest
+    return cut, uncut
 
 
 def cut_by_provider(records: CodedRecords, nodes: Nodes, guard: Guard) -> tuple[Nodes, Nodes]:
@@ -206,16 +206,16 @@ def _by_loss(
         codes = records.codes[np.repeat(axis, chosen.sizes), chosen.rows]
         return halve(chosen, codes <= np.repeat(last[axis, selected], chosen.sizes))
 
-    good = partial(both_private, records, guard)
-    cut, pending = _first_good(nodes, order, np.isfinite(loss), along, good)
-    rest = nodes.select(pending)
-    if rest.count:  # the most balanced cut may be private where no best cut is
+    accepts = partial(both_private, records, guard)
+    cut, pending = _first_good(nodes, order, np.isfinite(loss), along, accepts)
+    uncut = nodes.select(pending)
+    if uncut.count:  # the most balanced cut may be private where no best cut is
         # Only where the estimate, not the constraint, may have excluded balanced cuts.
-        hopeful = guard.least(records, rest) > guard.smallest
-        children, stuck = _by_range(records, rest.select(hopeful), guard, rules)
+        hopeful = guard.least(records, uncut) > guard.smallest
+        children, stuck = _by_range(records, uncut.select(hopeful), guard, rules)
         cut += children
-        rest = concatenate([rest.select(~hopeful), stuck])
-    return cut, rest
+        uncut = concatenate([uncut.select(~hopeful), stuck])
+    return cut, uncut
 
 
 def _by_fitness(

@@ -94,8 +94,8 @@ def provider_aware(
         )
         if not rules.provider_splits:
             node = _node_of_rows(records, nodes)
-            good = _private_together(records, nodes.count, node, split_leaves, guard)
-            nodes = nodes.select(good)
+            is_private = _private_together(records, nodes.count, node, split_leaves, guard)
+            nodes = nodes.select(is_private)
         best = _exchange_leaves(records, nodes, best, split_leaves, probe)
         if progress is not None:
             progress(done * records.count // len(checkpoints), records.count)

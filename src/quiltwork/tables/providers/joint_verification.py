@@ -439,6 +439,6 @@ class OpenedSums:
     def verdict(self, unshown: Sequence[int]) -> JointVerdict:
         """Return the verdict: boxes that fail, and those that the second sums leave undecided."""
         names, failing_boxes = self.agreed.names, sorted([*self.failing, *unshown])
-        said = str(self.agreed.constraint)
+        constraint = str(self.agreed.constraint)
         failing = tuple(names[g] for g in failing_boxes)
-        return JointVerdict(not failing_boxes, len(self.boxes), failing, said, self.agreed.m)
+        return JointVerdict(not failing_boxes, len(self.boxes), failing, constraint, self.agreed.m)

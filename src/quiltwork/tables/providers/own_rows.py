@@ -86,10 +86,10 @@ class RowClasses:
         if len(multiple):
             free = self.shown - self.loads(assigned, np.arange(len(self.kind)))
             classes, kind = np.unique(self.kind[multiple], return_inverse=True)
-            rest = RowClasses(
+            remaining_classes = RowClasses(
                 free, self.value[classes], self.weight[classes], kind, self.group[multiple]
             )
-            assigned[multiple] = rest._flow()
+            assigned[multiple] = remaining_classes._flow()
         return assigned
 
     def _flow(self) -> Counts:

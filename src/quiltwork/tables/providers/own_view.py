@@ -136,8 +136,8 @@ class OwnView(ResultBase):
 
     def _verdict(self) -> str:
         if self.verdict == "holds":
-            where = ", whichever groups they are in" if self.ambiguous else ""
-            return f"Holds: every group keeps the constraint without these rows{where}."
+            condition = ", whichever groups they are in" if self.ambiguous else ""
+            return f"Holds: every group keeps the constraint without these rows{condition}."
         if self.verdict == "cannot tell":
             return "Cannot tell alone."
         if self.verdict is None:

@@ -112,8 +112,8 @@ class Publication(ResultBase):
 
     def body(self) -> dict[str, Any]:
         """Return how it was made and its summary; no record is in it."""
-        made = {"m": self.m, "method": self.method, "constraint": self.constraint}
-        return {**made, **self.summary()}
+        recipe = {"m": self.m, "method": self.method, "constraint": self.constraint}
+        return {**recipe, **self.summary()}
 
     @property
     def about_providers(self) -> tuple[str, ...]:
@@ -371,9 +371,9 @@ def _plain(column: Any) -> Any:
     if column.type.ordered:
         present = pc.unique(column.indices).drop_null()
         present = present.take(pc.sort_indices(present))
-        kept = pc.index_in(column.indices, present)
+        indices = pc.index_in(column.indices, present)
         return arrow().DictionaryArray.from_arrays(
-            kept, column.dictionary.take(present), ordered=True
+            indices, column.dictionary.take(present), ordered=True
         )
     if types.is_null(column.type.value_type):  # categories that were never named
         return arrow().nulls(len(column))

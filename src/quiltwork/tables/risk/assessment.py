@@ -140,16 +140,16 @@ def disclosures(table: Table) -> tuple[Disclosure, ...]:
 
 
 def _disclosure(name: str, counts: ValueCounts) -> Disclosure:
-    most = np.maximum.reduceat(counts.records, counts.starts)
-    share = most / counts.sizes
+    highest = np.maximum.reduceat(counts.records, counts.starts)
+    share = highest / counts.sizes
     rows = int(counts.sizes.sum())
     return Disclosure(
         attribute=name,
         records=rows,
         base=float(counts.overall.max()),
-        mean=int(most.sum()) / rows,
+        mean=int(highest.sum()) / rows,
         highest=float(share.max()),
-        certain=int(counts.sizes[most == counts.sizes].sum()),
+        certain=int(counts.sizes[highest == counts.sizes].sum()),
         surer={level: int(counts.sizes[share >= level].sum()) for level in SURE},
     )
 

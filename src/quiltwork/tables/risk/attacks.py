@@ -117,18 +117,18 @@ def _minimality(cuts: CutInfo | None) -> TableAttack:
         "alone."
     )
     if cuts is None:
-        found = "How this table was made is unknown; see the report of whoever made it."
-        return TableAttack("minimality", knows, found, "not decided", helps)
+        text = "How this table was made is unknown; see the report of whoever made it."
+        return TableAttack("minimality", knows, text, "not decided", helps)
     if cuts.by_values:
-        found = "Cuts depended on sensitive values. What that reveals is not decided here."
-        return TableAttack("minimality", knows, found, "not decided", helps)
-    found = "Nothing: cuts did not depend on sensitive values."
+        text = "Cuts depended on sensitive values. What that reveals is not decided here."
+        return TableAttack("minimality", knows, text, "not decided", helps)
+    text = "Nothing: cuts did not depend on sensitive values."
     if cuts.left_out:
-        found += (
+        text += (
             f" It is revealed that {cuts.left_out:,} records were left out because their groups "
             "fail the constraint."
         )
-    return TableAttack("minimality", knows, found, "exactly", "Nothing is needed.", 0, 0)
+    return TableAttack("minimality", knows, text, "exactly", "Nothing is needed.", 0, 0)
 
 
 def _definetti(
@@ -141,14 +141,14 @@ def _definetti(
     helps = f"Fewer quasi-identifiers. {_COUNTS}"
     if not learned:
         base, mean, name = guessed
-        found = (
+        text = (
             f"Knowing the group improves the best guess of {name!r} from {percent(base)} to "
             f"{percent(mean)} right; a trained model starts from there. With the original records "
             "(--original) the attack is carried out and scored."
         )
-        return TableAttack("deFinetti", knows, found, "not decided", helps)
+        return TableAttack("deFinetti", knows, text, "not decided", helps)
     best = max(learned, key=lambda score: score.gain)
-    found = (
+    text = (
         f"A naive Bayes model guesses {best.attribute!r} right for {percent(best.learned)} of "
         f"{best.people:,} records, where the groups' own frequencies reach "
         f"{percent(best.by_group)}. It is at least 90 % sure about {best.sure:,} records (by the "
@@ -156,7 +156,7 @@ def _definetti(
         "these. Better models may do better."
     )
     shares = best.by_group, best.learned
-    return TableAttack("deFinetti", knows, found, "bounded", helps, None, None, *shares)
+    return TableAttack("deFinetti", knows, text, "bounded", helps, None, None, *shares)
 
 
 def _downcoding(result: DowncodingResult) -> TableAttack:

@@ -240,33 +240,33 @@ class TableReport(ResultBase):
     @property
     def headline(self) -> dict[str, str]:
         """The key figures, by name."""
-        models, kept = self.assessment.models, self.assessment.kept
+        models, utility = self.assessment.models, self.assessment.kept
         figures = {
             "Smallest group (k)": f"{models.k:,}",
             "Fewest values in a group (l)": f"{models.distinct_l:,}",
             "Largest distance (t)": f"{models.t:.3f}",
             "Highest re-identification risk": percent(self.assessment.reidentification.highest),
         }
-        if kept is not None:
-            figures["Certainty penalty (GCP)"] = f"{kept.loss.gcp:.3f}"
-            figures["Query error"] = percent(kept.query_error)
+        if utility is not None:
+            figures["Certainty penalty (GCP)"] = f"{utility.loss.gcp:.3f}"
+            figures["Query error"] = percent(utility.query_error)
         return figures
 
     @property
     def html(self) -> str:
         """The report as one HTML page without external resources."""
-        assessment, kept = self.assessment, self.assessment.kept
+        assessment, utility = self.assessment, self.assessment.kept
         parts: list[Html] = [section("At a glance", facts(self.headline), anchor="glance")]
-        if kept is not None and len(kept.providers.rows) > 1:
-            parts.append(providers_section(kept.providers))
+        if utility is not None and len(utility.providers.rows) > 1:
+            parts.append(providers_section(utility.providers))
         parts += [
             attacks_section(assessment),
             models_section(assessment),
             reidentification_section(assessment.reidentification),
             disclosure_section(assessment.disclosures),
         ]
-        if kept is not None:
-            parts.append(loss_section(kept.loss, kept.queries, kept.query_error))
+        if utility is not None:
+            parts.append(loss_section(utility.loss, utility.queries, utility.query_error))
         return page(self.title, self.lead, parts)
 
     def write(self, path: str | Path) -> Path:

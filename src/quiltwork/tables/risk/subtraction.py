@@ -125,9 +125,9 @@ def _alone(counts: SparseCounts, first: Ints) -> tuple[int, float, float]:
     `first` is the index at which the entries of each pair of group and provider begin.
     """
     group, owner, value, records = counts.group, counts.who, counts.kind, counts.weight
-    whole = by_value(counts)
-    common = whole.argmax(axis=1)
-    top = whole[np.arange(len(whole)), common]
+    histograms = by_value(counts)
+    common = histograms.argmax(axis=1)
+    top = histograms[np.arange(len(histograms)), common]
     own = np.bincount(owner, weights=records, minlength=counts.providers)
     before, gained = np.full(len(own), float(top.sum())), np.zeros(len(own))
     pair_of = np.repeat(np.arange(len(first)), np.diff(np.append(first, len(group))))
@@ -135,7 +135,7 @@ def _alone(counts: SparseCounts, first: Ints) -> tuple[int, float, float]:
     step = max(1, _PORTION // counts.values)
     for start in range(0, len(first), step):
         entries = slice(first[start], first[start + step] if start + step < len(first) else None)
-        remaining = whole[group[first[start : start + step]]]
+        remaining = histograms[group[first[start : start + step]]]
         np.subtract.at(remaining, (pair_of[entries] - start, value[entries]), records[entries])
         group_of, provider = group[first[start : start + step]], owner[first[start : start + step]]
         still_common = remaining[np.arange(len(remaining)), common[group_of]]

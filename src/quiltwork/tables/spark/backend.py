@@ -232,9 +232,9 @@ def _with_progress(
     passes = count(1)
 
     def measured(router: Router, nodes: list[int]) -> dict[int, Measure]:
-        found = measure(router, nodes)
+        measures = measure(router, nodes)
         progress(min(next(passes) * rows // expected, rows), rows)
-        return found
+        return measures
 
     return measured
 

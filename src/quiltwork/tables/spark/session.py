@@ -39,10 +39,10 @@ def spark_frame(table: Table) -> DataFrame:
     before = session.conf.get(_TIMES)
     session.conf.set(_TIMES, "TIMESTAMP_NTZ")
     try:
-        made: DataFrame = session.createDataFrame(local)
+        frame_of_table: DataFrame = session.createDataFrame(local)
     finally:
         session.conf.set(_TIMES, before)
-    return made
+    return frame_of_table
 
 
 def on_spark(table: Table) -> Table:

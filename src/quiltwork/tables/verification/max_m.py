@@ -51,8 +51,8 @@ class MaxM(int):
         The breach at m = `asked` is left out, as it was reported before.
         """
         if self.breach is None:
-            most = f"{int(self)} provider{'' if self == 1 else 's'}"
-            return f"Safe against every coalition (up to {most})."
+            size = f"{int(self)} provider{'' if self == 1 else 's'}"
+            return f"Safe against every coalition (up to {size})."
         safe = f"Safe against coalitions of at most {int(self)}."
         if self <= 0:
             safe = f"{'Safe only' if self == 0 else 'Not safe even'} against outsiders."
@@ -164,8 +164,8 @@ def _largest_passing_k(
     others = tuple(part for part in constraint.parts if not part.records_alone)
     every = np.arange(counts.groups)
 
-    def private(asked: Constraint) -> bool:
-        return first_breach(counts, every, asked, m, "exact", limit, limit).group < 0
+    def private(candidate: Constraint) -> bool:
+        return first_breach(counts, every, candidate, m, "exact", limit, limit).group < 0
 
     # Lowering k helps only if nothing else fails.
     if not ks or not (not others or private(Conjunction(others))):

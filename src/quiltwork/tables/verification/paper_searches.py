@@ -42,7 +42,7 @@ def search(
         LimitReached: if that takes too many checks.
     """
     attack_power = [group.known([i]) for i in range(group.size)]
-    scores = [score(constraint, one, VERIFICATION_ALPHA) for one in attack_power]
+    scores = [score(constraint, records, VERIFICATION_ALPHA) for records in attack_power]
     if method == "adaptive":
         method = "binary" if float(np.mean(scores)) < THRESHOLD else "top-down"
     # With shared people there is one space for each provider that stays out.
@@ -105,7 +105,7 @@ def binary(space: Space, breached: Breached) -> int | None:
     broken: list[int] = []
 
     def known_safe(mask: int) -> bool:
-        return any(mask & ~whole == 0 for whole in reversed(safe))  # recent ones are most similar
+        return any(mask & ~safe_set == 0 for safe_set in reversed(safe))  # recent: most similar
 
     def breaks(mask: int) -> bool:
         if known_safe(mask):

@@ -63,10 +63,10 @@ class Verdict(ResultBase):
         group = ", ".join(map(str, self.group))
         # An undecided group is reported apart from a breach, though both count as not private.
         if not self.settled:
-            where = f"the group ({group})" if self.group else "a group"
+            place = f"the group ({group})" if self.group else "a group"
             done = f" ({self.checks:,} done)" if self.checks else ""
             return (
-                f"Undecided, so treated as not private: {where} needs more checks than the limit "
+                f"Undecided, so treated as not private: {place} needs more checks than the limit "
                 f"allows{done}. Raise limit, or lower m."
             )
         subject = "Anyone" if self.outsiders else _listed(self.coalition)
@@ -140,5 +140,5 @@ def _coalition(m: int) -> str:
 def _listed(items: Sequence[Any]) -> str:
     """Join items with commas; of many, the first ones and the number of others."""
     text = ", ".join(map(str, items[:_MOST_LISTED]))
-    more = len(items) - _MOST_LISTED
-    return f"{text} and {more:,} more" if more > 0 else text
+    number_of_others = len(items) - _MOST_LISTED
+    return f"{text} and {number_of_others:,} more" if number_of_others > 0 else text
