@@ -32,7 +32,8 @@ def opendp_measurement(
     Its input is a vector of `length` states under the Hamming distance (substituted time points),
     its output measure is pure ε, and its privacy map is d_in times the level for substituting one
     time point. OpenDP must be installed, with the features "contrib" and "honest-but-curious"
-    enabled, since it cannot verify a measurement written in Python.
+    enabled, since it cannot verify a measurement written in Python. Every state of the data must be
+    one of the beliefs' states: which they are is public.
 
     Args:
         query: a count, a histogram or another query with a level per time point.
