@@ -107,7 +107,7 @@ def odds(
     chain, statistic = laws.chain, laws.statistic
     check_cost(chain, points, statistic, laws.nodes)
     kernel = _log_kernel(statistic, output)
-    before = np.array([chain.summed(one, np.sum) for one in marginals(chain, points)])
+    before = np.array([chain.summed(law, np.sum) for law in marginals(chain, points)])
     moved, nodes, after = [], [], []
     for block in laws.blocks(logs=True):
         likelihood = np.logaddexp.reduce(block.weights + kernel[:, None, None], axis=0)

@@ -137,9 +137,9 @@ class _Reader:
         if not re.fullmatch(r"\(w(\|[w,]+)?\)", _shape(head)):
             self._refuse(line, "expected probability ( name | parents ) {")
         name, *parents = _words(head)
-        for one in (name, *parents):
-            if one not in self.states:
-                self._refuse(line, f"{one!r} is not a variable declared above")
+        for variable in (name, *parents):
+            if variable not in self.states:
+                self._refuse(line, f"{variable!r} is not a variable declared above")
         if name in self.tables or len({name, *parents}) <= len(parents):
             self._refuse(line, f"{name!r} has two probability blocks, or names a variable twice")
         self.parents[name] = parents
@@ -149,7 +149,7 @@ class _Reader:
         self, name: str, parents: list[str], rows: list[Statement], line: int
     ) -> np.ndarray[Any, Any]:
         """Return the table: an axis for each parent, the last one for the variable itself."""
-        shape = [len(self.states[one]) for one in (*parents, name)]
+        shape = [len(self.states[variable]) for variable in (*parents, name)]
         values, default = np.full(shape, np.nan), np.full(shape[-1:], np.nan)
         for row in rows:
             start = row[0]
@@ -182,11 +182,13 @@ class _Reader:
     def _index(self, parents: list[str], labels: list[str], line: int) -> tuple[int, ...]:
         if len(labels) != len(parents):
             self._refuse(line, f"a row names {len(labels)} states for {len(parents)} parents")
-        for one, label in zip(parents, labels, strict=True):
-            if label not in self.states[one]:
-                known = ", ".join(self.states[one])
-                self._refuse(line, f"{label!r} is not a state of {one!r}, which has {known}")
-        return tuple(self.states[one].index(s) for one, s in zip(parents, labels, strict=True))
+        for variable, label in zip(parents, labels, strict=True):
+            if label not in self.states[variable]:
+                states = ", ".join(self.states[variable])
+                self._refuse(line, f"{label!r} is not a state of {variable!r}, which has {states}")
+        return tuple(
+            self.states[variable].index(s) for variable, s in zip(parents, labels, strict=True)
+        )
 
     def _numbers(
         self, row: Statement, shape: tuple[int, ...], line: int

@@ -116,11 +116,11 @@ class ChainBox(StateBelief):
         """
         error = 1 - proper_fraction(confidence, "confidence")
         pieces = split_sequences(sequences)
-        known = grid_of(pieces, grid)
-        counts = count_transitions(recorded_runs(pieces), states, known)
+        data_grid = grid_of(pieces, grid)
+        counts = count_transitions(recorded_runs(pieces), states, data_grid)
         lower, upper = box_bounds(counts.transitions, counts.transitions, error)
         sources = Sources.of(pieces, lower)
-        return cls(lower, upper, counts.states, grid=known, sources=sources)
+        return cls(lower, upper, counts.states, grid=data_grid, sources=sources)
 
     @classmethod
     def from_counts(

@@ -162,7 +162,7 @@ class CyclicChain(SimulatedBelief):
         array([0.005, 0.995])
         """
         pieces = split_sequences(sequences)
-        known = grid_of(pieces, grid)
+        data_grid = grid_of(pieces, grid)
         runs = recorded_runs(pieces)
         if phase is None:
             runs = tuple(part for run in runs for part in split_at_clock_changes(run))
@@ -171,11 +171,11 @@ class CyclicChain(SimulatedBelief):
                 "Each part between gaps begins in another phase: leave phase out, and read the "
                 "series with its step."
             )
-        clock = parse_period(period, known, [local_start(run) for run in runs], phase)
-        counted = count_phase_transitions(runs, states, known, clock)
+        clock = parse_period(period, data_grid, [local_start(run) for run in runs], phase)
+        counted = count_phase_transitions(runs, states, data_grid, clock)
         rows = smoothed_phases(counted, smoothing)
         sources = Sources.of(pieces, rows)
-        kept: dict[str, Any] = {"grid": known, "sources": sources, "anchor": clock.anchor}
+        kept: dict[str, Any] = {"grid": data_grid, "sources": sources, "anchor": clock.anchor}
         return cls(rows, counted.states, initial, **kept, calendar=calendar_of(pieces))
 
     @property
@@ -209,11 +209,11 @@ class CyclicChain(SimulatedBelief):
         block = np.ix_(classes[0], classes[0])
         law = np.zeros(self.size)
         law[classes[0]] = irreducible_stationary(turn[block])
-        found, able = [law], [law > 0]
+        laws, able = [law], [law > 0]
         for matrix, step in zip(self.matrices[:-1], self.possible, strict=False):
-            found.append(ordered_product(found[-1], matrix))
+            laws.append(ordered_product(laws[-1], matrix))
             able.append(step[able[-1]].any(axis=0))
-        rows, reached = np.array(found), np.array(able)
+        rows, reached = np.array(laws), np.array(able)
         if (turn[block][steps[block]] < _TINY).any() or (rows[reached] < _TINY).any():
             raise UnsupportedError(
                 "The long-run probabilities of this chain differ by more than a float can hold; "
@@ -297,11 +297,11 @@ class CyclicChain(SimulatedBelief):
 
     def _law_at(self, dated: DatedChain) -> FloatArray:
         """Return the law at a series' begin: the cycle's, propagated from the last change."""
-        known, step, begins = dated.calendar, dated.step, dated.begins
-        earlier = known.changes_between(known.begin, begins)
+        calendar, step, begins = dated.calendar, dated.step, dated.begins
+        earlier = calendar.changes_between(calendar.begin, begins)
         first = begins if not earlier else begins - ((begins - earlier[-1]) // step + 1) * step
-        moments = np.arange(max(first, known.begin), begins + 1, step, dtype=np.int64)
-        phases = (known.shown(moments) - dated.anchor) // step % self.period
+        moments = np.arange(max(first, calendar.begin), begins + 1, step, dtype=np.int64)
+        phases = (calendar.shown(moments) - dated.anchor) // step % self.period
         law: FloatArray = self.laws[phases[0]]
         for node, (phase, later) in enumerate(pairwise(phases.tolist())):
             law = ordered_product(law, self.matrices[phase])
@@ -334,8 +334,8 @@ class CyclicChain(SimulatedBelief):
         steps = integer(t, "t", 1) - 1
         if isinstance(self.initial, str) and self.initial == "stationary":
             return frozen(self.laws[steps % self.period] > 0)
-        given = not isinstance(self.initial, str)
-        current = self.start > 0 if given else np.ones(self.size, dtype=np.bool_)
+        has_law = not isinstance(self.initial, str)
+        current = self.start > 0 if has_law else np.ones(self.size, dtype=np.bool_)
         turns, rest = divmod(steps, self.period)
         if turns:
             turn = np.eye(self.size, dtype=np.bool_)
@@ -380,15 +380,16 @@ class CyclicChain(SimulatedBelief):
 
 def calendar_of(sequences: Iterable[Any]) -> Calendar | None:
     """Return the calendar of the sequences' zone around them; None if unknown, or several zones."""
-    known = [
-        (zone_name_of(one), utc_start(one), len(one), grid_of_sequence(one)) for one in sequences
+    begins = [
+        (zone_name_of(sequence), utc_start(sequence), len(sequence), grid_of_sequence(sequence))
+        for sequence in sequences
     ]
     spans = [
         (zone, begin, begin + size * grid.step)
-        for zone, begin, size, grid in known
+        for zone, begin, size, grid in begins
         if zone is not None and begin is not None and grid is not None and grid.step is not None
     ]
-    if len(spans) < len(known) or len({zone for zone, _, _ in spans}) != 1:
+    if len(spans) < len(begins) or len({zone for zone, _, _ in spans}) != 1:
         return None
     return Calendar.of(spans[0][0], min(a for _, a, _ in spans), max(b for _, _, b in spans))
 
@@ -409,24 +410,26 @@ def align_to_starts(beliefs: Sequence[Belief], sequences: Iterable[Any]) -> tupl
     Theorem: docs/theory/cyclic-chains.md
     """
     data = list(sequences)
-    changing = [one for one in data if has_clock_change(one)]
-    steady = [one for one in data if not has_clock_change(one)]
-    found: dict[Belief, None] = {}
+    changing = [sequence for sequence in data if has_clock_change(sequence)]
+    steady = [sequence for sequence in data if not has_clock_change(sequence)]
+    aligned: dict[Belief, None] = {}
     for belief in beliefs:
         if not isinstance(belief, CyclicChain):
-            found[belief] = None
+            aligned[belief] = None
             continue
         if isinstance(belief.initial, str):
-            phases = sorted({belief.phases_before(one) for one in steady})
-            found.update((belief.starting(phase), None) for phase in phases)
+            phases = sorted({belief.phases_before(sequence) for sequence in steady})
+            aligned.update((belief.starting(phase), None) for phase in phases)
         elif steady or not changing:
-            found[belief] = None
-        begun = {(zone_name_of(one), utc_start(one)): one for one in changing}
-        for (zone, moment), one in begun.items():
+            aligned[belief] = None
+        begun = {(zone_name_of(sequence), utc_start(sequence)): sequence for sequence in changing}
+        for (zone, moment), sequence in begun.items():
             assert moment is not None  # noqa: S101  (clocks are known to change)
             same = belief.calendar is not None and belief.calendar.zone == zone
-            found[belief.beginning(moment, belief.calendar if same else calendar_of([one]))] = None
-    return tuple(found)
+            aligned[
+                belief.beginning(moment, belief.calendar if same else calendar_of([sequence]))
+            ] = None
+    return tuple(aligned)
 
 
 def require_aligned(beliefs: Sequence[Belief], sequences: Iterable[Any]) -> None:
@@ -434,17 +437,19 @@ def require_aligned(beliefs: Sequence[Belief], sequences: Iterable[Any]) -> None
     data = list(sequences)
     dated = [belief for belief in beliefs if isinstance(belief, DatedChain)]
     if dated:
-        _refuse_other_begins(dated, any(isinstance(one, CyclicChain) for one in beliefs), data)
+        _refuse_other_begins(
+            dated, any(isinstance(belief, CyclicChain) for belief in beliefs), data
+        )
     for belief in beliefs:
         if not isinstance(belief, CyclicChain):
             continue
-        if belief.anchor is None and len(found := _phases(belief, data)) > 1:
+        if belief.anchor is None and len(phases := _phases(belief, data)) > 1:
             raise InvalidInputError(
-                f"Sequences begin in {len(found)} of {belief.period} phases, and the moment of "
+                f"Sequences begin in {len(phases)} of {belief.period} phases, and the moment of "
                 "this belief's first phase is unknown. Give it the step and a moment of that "
                 "phase: grid=qw.Grid(step='1h'), anchor=0 for midnight."
             )
-        steady = [one for one in data if not dated or not has_clock_change(one)]
+        steady = [sequence for sequence in data if not dated or not has_clock_change(sequence)]
         if any(map(has_clock_change, steady)):
             raise InvalidInputError(
                 "Clocks change in these data, and the beliefs of a ledger are fixed for one "
@@ -454,7 +459,7 @@ def require_aligned(beliefs: Sequence[Belief], sequences: Iterable[Any]) -> None
             )
         if dated and not steady:
             continue
-        for later in sorted({belief.phases_before(one) for one in steady} - {0}):
+        for later in sorted({belief.phases_before(sequence) for sequence in steady} - {0}):
             if not isinstance(belief.initial, str):
                 raise InvalidInputError(
                     f"Data begin {later} of {belief.period} phases later than this belief, whose "
@@ -497,5 +502,8 @@ def _refuse_other_begins(dated: Sequence[DatedChain], steady: bool, data: Sequen
 
 def _phases(belief: CyclicChain, data: Iterable[Any]) -> set[int]:
     """Return the phases in which sequences begin, where known, up to a common offset."""
-    known = [(local_start(one), getattr(grid_of_sequence(one), "step", None)) for one in data]
-    return {begin // step % belief.period for begin, step in known if begin is not None and step}
+    begins = [
+        (local_start(sequence), getattr(grid_of_sequence(sequence), "step", None))
+        for sequence in data
+    ]
+    return {begin // step % belief.period for begin, step in begins if begin is not None and step}

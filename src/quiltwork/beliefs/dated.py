@@ -76,8 +76,8 @@ class DatedChain(SimulatedBelief):
     ) -> None:
         steps = parse_matrices(matrices)
         size = steps.shape[1]
-        known = parse_grid(grid)
-        if known is None or known.step is None:
+        data_grid = parse_grid(grid)
+        if data_grid is None or data_grid.step is None:
             raise InvalidInputError(
                 "A belief that follows a clock needs the length of a step: grid=qw.Grid(step='1h')."
             )
@@ -87,11 +87,17 @@ class DatedChain(SimulatedBelief):
             raise InvalidInputError("calendar must be a Calendar, such as that of a fitted belief.")
         self.__setstate__(
             (
-                *(steps, parse_initial(initial, size), parse_states(states, size), known, sources),
+                *(
+                    steps,
+                    parse_initial(initial, size),
+                    parse_states(states, size),
+                    data_grid,
+                    sources,
+                ),
                 *(integer(anchor, "anchor", 0), integer(begins, "begins", -FAR, FAR), calendar),
             )
         )
-        require_changes_divided(calendar, known.step, self.begins, calendar.end)
+        require_changes_divided(calendar, data_grid.step, self.begins, calendar.end)
 
     @property
     def period(self) -> int:

@@ -61,39 +61,39 @@ def table(scope: Sequence[int], values: FloatArray) -> Weights:
 def multiply(tables: Sequence[Weights], scope: tuple[int, ...]) -> Weights:
     """Return the product of tables over the nodes of `scope`, which includes theirs."""
     sizes: dict[int, int] = {}
-    for one in tables:
-        sizes.update(zip(one.scope, one.values.shape, strict=True))
+    for factor in tables:
+        sizes.update(zip(factor.scope, factor.values.shape, strict=True))
     shape = tuple(sizes.get(node, 1) for node in scope)
     values = np.ones(shape)
     possible: BoolArray | None = None
-    for one in tables:
-        values = _scaled(values * _aligned(one, scope, one.values))
-        if one.possible is not None:
-            support = _aligned(one, scope, one.possible)
+    for factor in tables:
+        values = _scaled(values * _aligned(factor, scope, factor.values))
+        if factor.possible is not None:
+            support = _aligned(factor, scope, factor.possible)
             possible = np.broadcast_to(support, shape) if possible is None else possible & support
-    roundings = sum(one.roundings for one in tables) + len(tables)
+    roundings = sum(factor.roundings for factor in tables) + len(tables)
     return Weights(scope, values, possible, roundings)
 
 
-def sum_out(one: Weights, node: int) -> Weights:
+def sum_out(factor: Weights, node: int) -> Weights:
     """Return the table summed over a node's values."""
-    axis = one.scope.index(node)
-    scope = one.scope[:axis] + one.scope[axis + 1 :]
-    values = one.values.sum(axis=axis)
-    possible = None if one.possible is None else np.asarray(one.possible.any(axis=axis))
+    axis = factor.scope.index(node)
+    scope = factor.scope[:axis] + factor.scope[axis + 1 :]
+    values = factor.values.sum(axis=axis)
+    possible = None if factor.possible is None else np.asarray(factor.possible.any(axis=axis))
     if possible is not None and possible.all():
         possible = None
-    return Weights(scope, values, possible, one.roundings + one.values.shape[axis])
+    return Weights(scope, values, possible, factor.roundings + factor.values.shape[axis])
 
 
-def sum_to(one: Weights, keep: Sequence[int]) -> Weights:
+def sum_to(factor: Weights, keep: Sequence[int]) -> Weights:
     """Return the table summed over every node not in `keep`, with its axes in that order."""
-    axes = tuple(axis for axis, node in enumerate(one.scope) if node not in keep)
-    scope = tuple(node for node in one.scope if node in keep)
-    values = np.asarray(one.values.sum(axis=axes))
-    possible = None if one.possible is None else np.asarray(one.possible.any(axis=axes))
-    added = math.prod(one.values.shape[axis] for axis in axes)
-    return Weights(scope, values, possible, one.roundings + added).over(keep)
+    axes = tuple(axis for axis, node in enumerate(factor.scope) if node not in keep)
+    scope = tuple(node for node in factor.scope if node in keep)
+    values = np.asarray(factor.values.sum(axis=axes))
+    possible = None if factor.possible is None else np.asarray(factor.possible.any(axis=axes))
+    added = math.prod(factor.values.shape[axis] for axis in axes)
+    return Weights(scope, values, possible, factor.roundings + added).over(keep)
 
 
 def eliminate(
@@ -111,13 +111,13 @@ def eliminate(
     """
     check_size(keep, sizes, most)
     waiting = list(tables)
-    open_nodes = {node for one in waiting for node in one.scope} - set(keep)
+    open_nodes = {node for factor in waiting for node in factor.scope} - set(keep)
     while open_nodes:
         node = min(open_nodes, key=lambda v: (_weight(_scope_with(waiting, v), sizes), v))
         scope = _scope_with(waiting, node)
         check_size(scope, sizes, most)
-        joined = multiply([one for one in waiting if node in one.scope], scope)
-        waiting = [one for one in waiting if node not in one.scope]
+        joined = multiply([factor for factor in waiting if node in factor.scope], scope)
+        waiting = [factor for factor in waiting if node not in factor.scope]
         waiting.append(sum_out(joined, node))
         open_nodes.remove(node)
     result = multiply(waiting, tuple(keep))
@@ -140,7 +140,7 @@ def check_size(scope: Sequence[int], sizes: Sequence[int], most: int = MOST_ENTR
 
 
 def _scope_with(tables: Iterable[Weights], node: int) -> tuple[int, ...]:
-    joined = {other for one in tables if node in one.scope for other in one.scope}
+    joined = {other for factor in tables if node in factor.scope for other in factor.scope}
     return tuple(sorted(joined))
 
 
@@ -148,12 +148,12 @@ def _weight(scope: Iterable[int], sizes: Sequence[int]) -> int:
     return math.prod(sizes[node] for node in scope)
 
 
-def _aligned(one: Weights, scope: tuple[int, ...], values: np.ndarray) -> np.ndarray:
+def _aligned(factor: Weights, scope: tuple[int, ...], values: np.ndarray) -> np.ndarray:
     """Return values with an axis for every node of `scope`; size 1 for nodes not in the table."""
-    order = sorted(range(len(one.scope)), key=lambda axis: scope.index(one.scope[axis]))
+    order = sorted(range(len(factor.scope)), key=lambda axis: scope.index(factor.scope[axis]))
     moved = values.transpose(order)
     shape = iter(moved.shape)
-    return moved.reshape([next(shape) if node in one.scope else 1 for node in scope])
+    return moved.reshape([next(shape) if node in factor.scope else 1 for node in scope])
 
 
 def _scaled(values: FloatArray) -> FloatArray:

@@ -132,7 +132,7 @@ class GaussianSeries(Gaussian):
         values = [1.0, *map(float, self.correlations)][: most + 1]
         if self.finite:
             return np.array(values + [0.0] * (most + 1 - len(values)))
-        coefficients = [float(one) for one in self.ar]
+        coefficients = [float(a) for a in self.ar]
         while len(values) <= most:
             values.append(sum(c * values[-j] for j, c in enumerate(coefficients, start=1)))
         return np.array(values)
@@ -147,7 +147,7 @@ class GaussianSeries(Gaussian):
         first = self.autocorrelation(memory)[:memory].tolist()
         start = np.linalg.cholesky(np.array(toeplitz(first)))
         series = list(start @ random.standard_normal(memory))
-        coefficients = [float(one) for one in self.ar]
+        coefficients = [float(a) for a in self.ar]
         spread = np.sqrt(1 - float(np.dot(coefficients, self.autocorrelation(memory)[1:])))
         for shock in (spread * random.standard_normal(max(size - memory, 0))).tolist():
             series.append(shock + sum(c * series[-j] for j, c in enumerate(coefficients, start=1)))
@@ -158,7 +158,7 @@ class GaussianSeries(Gaussian):
         memory = len(self.correlations)
         ring = np.zeros(size + 2 * memory + 1)
         ring[0] = 1.0
-        ring[1 : memory + 1] = [float(one) for one in self.correlations]
+        ring[1 : memory + 1] = [float(number) for number in self.correlations]
         ring[-memory:] = ring[memory:0:-1]
         spread = np.sqrt(np.maximum(np.fft.fft(ring).real, 0.0))
         shocks = np.fft.fft(random.standard_normal(len(ring)))
@@ -185,12 +185,12 @@ class GaussianSeries(Gaussian):
     def __repr__(self) -> str:
         """Return the numbers, and `within` if it is set."""
         if self.bounds is not None:
-            what = f"bounds=({_shown(self.bounds)})"
+            numbers = f"bounds=({_shown(self.bounds)})"
         elif self.finite:
-            what = f"autocorrelation=[{_shown(self.correlations)}]"
+            numbers = f"autocorrelation=[{_shown(self.correlations)}]"
         else:
-            what = f"ar=[{_shown(self.ar)}]"
-        return f"GaussianSeries({what}{within_suffix(self)}{grid_suffix(self.grid)})"
+            numbers = f"ar=[{_shown(self.ar)}]"
+        return f"GaussianSeries({numbers}{within_suffix(self)}{grid_suffix(self.grid)})"
 
 
 def parse_within(within: Any) -> Fraction | None:
@@ -208,7 +208,7 @@ def parse_stored_list(document: dict[str, Any], name: str) -> list[Fraction] | N
     values = field(document, name)
     if values is None:
         return None
-    return [parse_stored_fraction(one, f"An entry of {name}") for one in listed(values, name)]
+    return [parse_stored_fraction(entry, f"An entry of {name}") for entry in listed(values, name)]
 
 
 def parse_stored_within(document: dict[str, Any]) -> Fraction | None:
@@ -218,7 +218,7 @@ def parse_stored_within(document: dict[str, Any]) -> Fraction | None:
 
 
 def _shown(numbers: Sequence[Fraction], most: int = 6) -> str:
-    shown = ", ".join(f"{float(one):g}" for one in numbers[:most])
+    shown = ", ".join(f"{float(number):g}" for number in numbers[:most])
     return shown if len(numbers) <= most else f"{shown}, … ({len(numbers)} in all)"
 
 
@@ -258,15 +258,15 @@ def _first_correlations(ar: tuple[Fraction, ...]) -> tuple[Fraction, ...]:
     while len(last := orders[-1]) > 1 and abs(last[-1]) < 1:
         pairs = zip(last[:-1], last[-2::-1], strict=True)
         orders.append(tuple((a + last[-1] * b) / (1 - last[-1] ** 2) for a, b in pairs))
-    if any(abs(one[-1]) >= 1 for one in orders):
+    if any(abs(order[-1]) >= 1 for order in orders):
         raise InvalidInputError(
             f"ar=[{_shown(ar)}] is not stationary: the effect of the past would not fade. Give the "
             "coefficients of a stationary series, for example [0.8]."
         )
     correlations: list[Fraction] = []
-    for one in reversed(orders):
+    for order in reversed(orders):
         before = [*reversed(correlations), Fraction(1)]
-        correlations.append(sum((a * r for a, r in zip(one, before, strict=True)), Fraction(0)))
+        correlations.append(sum((a * r for a, r in zip(order, before, strict=True)), Fraction(0)))
     return tuple(correlations)
 
 

@@ -163,9 +163,9 @@ def parse_sample(sequences: Any, belief: Belief, grid: Grid | None = None) -> Sa
     """Return public sequences as state indices of a belief."""
     require_comparable(belief)
     pieces = recorded_runs(split_sequences(sequences))
-    known = grid_of(pieces, grid)
-    paths, states = encode_paths(pieces, belief.states, known)
-    sample = Sample(tuple(paths), states, tuple(map(local_times, pieces)), known)
+    data_grid = grid_of(pieces, grid)
+    paths, states = encode_paths(pieces, belief.states, data_grid)
+    sample = Sample(tuple(paths), states, tuple(map(local_times, pieces)), data_grid)
     if sample.steps == 0:
         raise InvalidInputError(
             "No sequence of the sample has two time points, so it has no step; give longer ones."

@@ -103,14 +103,14 @@ def network_document(document: dict[str, Any]) -> dict[str, Any]:
         raise InvalidInputError("Every edge joins two nodes.")
     plain = PlainGraph(names, tuple((pair[0], pair[1]) for pair in pairs), kind == "bayesian")
     factors: dict[Any, Any] = {}
-    for one in listed(tables, "tables"):
-        if not isinstance(one, dict):
+    for table in listed(tables, "tables"):
+        if not isinstance(table, dict):
             raise InvalidInputError("Every entry of tables is an object with nodes and values.")
-        nodes = _nodes(one.get("nodes"), len(names))
+        nodes = _nodes(table.get("nodes"), len(names))
         if plain.directed:
-            factors[names[nodes[-1]]] = one.get("values")
+            factors[names[nodes[-1]]] = table.get("values")
         else:
-            factors[frozenset(names[node] for node in nodes)] = one.get("values")
+            factors[frozenset(names[node] for node in nodes)] = table.get("values")
     states = {name: labels_from_json(domain) for name, domain in zip(names, domains, strict=True)}
     return {"graph": validated_graph(plain), "factors": factors, "states": states}
 

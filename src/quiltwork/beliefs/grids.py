@@ -130,17 +130,17 @@ def require_same_grid(belief: Grid | None, data: Grid | None) -> None:
 
 def common_grid(grids: Iterable[Grid | None]) -> Grid | None:
     """Return the grid that all sequences share, combined from their known parts."""
-    known: Grid | None = None
+    common: Grid | None = None
     for grid in grids:
-        if grid is None or grid == known:
+        if grid is None or grid == common:
             continue
-        if words := grid_difference(known, grid):
+        if words := grid_difference(common, grid):
             raise InvalidInputError(
                 f"Some sequences are on {words[0]}, others on {words[1]}; fit on sequences of one "
                 "grid."
             )
-        known = grid.completed(known)
-    return known
+        common = grid.completed(common)
+    return common
 
 
 def grid_suffix(grid: Grid | None) -> str:

@@ -82,20 +82,20 @@ class HiddenChain(SimulatedBelief):
                 raise InvalidInputError(
                     f"Inner state {place} shows a value that cannot be a label."
                 )
-        known = distinct_labels(list(dict.fromkeys(labels)) if states is None else states)
+        state_labels = distinct_labels(list(dict.fromkeys(labels)) if states is None else states)
         if len(labels) != inner.size:
             raise InvalidInputError(
                 f"shows has {len(labels)} labels for {inner.size} inner states; give one for each."
             )
-        index = {label: place for place, label in enumerate(known)}
+        index = {label: place for place, label in enumerate(state_labels)}
         for place, label in enumerate(labels, start=1):
             if label not in index:
                 raise InvalidInputError(
                     f"Inner state {place} shows {label!r}, which is none of the states "
-                    f"{show_labels(known)}."
+                    f"{show_labels(state_labels)}."
                 )
         shown = np.array([index[label] for label in labels], dtype=np.int64)
-        self.__setstate__((inner, shown, known, parse_grid(grid), sources))
+        self.__setstate__((inner, shown, state_labels, parse_grid(grid), sources))
 
     @classmethod
     def from_emissions(

@@ -81,8 +81,8 @@ class Network(Belief):
                 f"{type(factors).__name__}."
             )
         build = _conditionals if plain.directed else _cliques
-        domains, found = build(plain, factors, states)
-        self.__setstate__((plain.names, domains, plain.directed, plain.edges, found))
+        domains, tables = build(plain, factors, states)
+        self.__setstate__((plain.names, domains, plain.directed, plain.edges, tables))
         self._check_possible()
 
     @classmethod
@@ -134,7 +134,7 @@ class Network(Belief):
     @cached_property
     def positive(self) -> bool:
         """Whether no table holds a 0, so that every configuration is possible."""
-        return all(one.possible is None for one in self.tables)
+        return all(factor.possible is None for factor in self.tables)
 
     @property
     def treewidth(self) -> int:
@@ -177,7 +177,7 @@ class Network(Belief):
         if not self.directed:
             return list(self.tables)
         needed = moral.ancestors(self.parents, nodes)
-        return [one for one in self.tables if one.scope[-1] in needed]
+        return [factor for factor in self.tables if factor.scope[-1] in needed]
 
     def joint(self, nodes: Sequence[int]) -> Weights:
         """Return the joint distribution of some nodes (0-based), up to a factor, by elimination.
@@ -240,7 +240,8 @@ class Network(Belief):
         """Return whether an observation has positive probability. O(number of tables)."""
         own = [self.domains[i].index(self.states[code]) for i, code in enumerate(codes.tolist())]
         return all(
-            bool(one.support()[tuple(own[node] for node in one.scope)]) for one in self.tables
+            bool(factor.support()[tuple(own[node] for node in factor.scope)])
+            for factor in self.tables
         )
 
     def _written(self) -> dict[str, Any]:
@@ -314,11 +315,11 @@ def _conditionals(
     domains = read.parse_domains(names, states, shapes)
     parents = plain.parents
     scopes = [(*parents[i], i) for i in range(len(names))]
-    found = tuple(
+    tables = tuple(
         (scope, read.parse_conditional(factors[name], scope, names, domains))
         for name, scope in zip(names, scopes, strict=True)
     )
-    return domains, found
+    return domains, tables
 
 
 def _cliques(

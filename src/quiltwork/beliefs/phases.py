@@ -69,8 +69,8 @@ def parse_period(
         first_phases = [integer(number, "phase", 0) % length for number in numbers]
         each = tuple(first_phases * (len(starts) // len(first_phases)))
         return PhaseClock(length, each, anchor)
-    known = [start for start in starts if start is not None]
-    if len(known) < len(starts) or step is None:
+    times = [start for start in starts if start is not None]
+    if len(times) < len(starts) or step is None:
         if isinstance(period, str):
             raise InvalidInputError(
                 f"period={period!r} needs the moment at which each sequence begins, which is "
@@ -78,8 +78,8 @@ def parse_period(
                 f"with read_series({argument('time')}, {argument('every')})."
             )
         return PhaseClock(length, (0,) * len(starts), None)
-    first = known[0] if anchor is None else anchor
-    phases = tuple((start - first) // step % length for start in known)
+    first = times[0] if anchor is None else anchor
+    phases = tuple((start - first) // step % length for start in times)
     return PhaseClock(length, phases, first % (length * step))
 
 

@@ -84,7 +84,7 @@ def parse_pairs(pairs: Any, beliefs: Sequence[Belief], episode: int = 1) -> Secr
 def _parse_pair(pair: Any, beliefs: Sequence[Belief]) -> tuple[Label, Label]:
     if not isinstance(pair, (list, tuple)) or len(pair) != 2:
         raise InvalidInputError(f"A secret pair is two states (a, b), not {shortened(pair)}.")
-    labels = [parse_label(one, "A state of a secret pair") for one in pair]
+    labels = [parse_label(state, "A state of a secret pair") for state in pair]
     for belief in beliefs:
         for label in labels:
             if label not in (belief.states or ()):

@@ -85,14 +85,14 @@ def _check_same(members: tuple[Belief, ...], what: str, shown: Callable[[Any], s
 
 
 def _check_same_grid(members: tuple[Belief, ...]) -> None:
-    known: Grid | None = None
+    common: Grid | None = None
     for position, belief in enumerate(members, start=1):
-        if words := grid_difference(known, belief.grid):
+        if words := grid_difference(common, belief.grid):
             raise InvalidInputError(
                 f"Belief {position} was made for {words[1]}, another before it for {words[0]}; "
                 "give beliefs about the same time points and states."
             )
-        known = belief.grid.completed(known) if belief.grid is not None else known
+        common = belief.grid.completed(common) if belief.grid is not None else common
 
 
 def beliefs_to_json(beliefs: Belief | Sequence[Belief]) -> str:

@@ -140,7 +140,9 @@ class Sources:
         salt = hashlib.sha256(matrix.tobytes()).hexdigest()[:16]
         origins = [origin for origin in map(origin_of, sequences) if origin is not None]
         used = Counter(map(id, origins))
-        whole = {one.path for one in origins if one.path and used[id(one)] >= one.parts}
+        whole = {
+            origin.path for origin in origins if origin.path and used[id(origin)] >= origin.parts
+        }
         return cls(
             frozenset(_mark(path, salt) for path in whole),
             Memory.of(sequences),
