@@ -103,7 +103,7 @@ def test_the_output_names_the_adjacency_and_epsilon(cli, people):
 def test_without_public_categories_it_refuses_before_opening_the_file(cli):
     ran = cli("count", "/no/such/file.csv", "--by", "sex", "--epsilon", "1")
     assert ran.code == 2
-    assert "itself private" in ran.err
+    assert "occur is private" in ran.err
 
 
 def test_categories_from_the_data_are_an_explicit_choice_with_a_warning(cli, people):

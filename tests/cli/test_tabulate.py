@@ -146,7 +146,7 @@ def test_categories_are_read_from_text_and_files(tmp_path):
 @pytest.mark.parametrize(
     ("texts", "columns", "words"),
     [
-        ([], ["sex"], "itself private"),
+        ([], ["sex"], "occur is private"),
         (["f,m"], ["sex", "town"], "which column"),
         (["f,f"], ["sex"], "given twice"),
         (["sex=f", "sex=m"], ["sex"], "given twice"),

@@ -1,4 +1,4 @@
-"""`quiltwork calibrate`: how much noise a belief asks for, before any data is touched."""
+"""`quiltwork calibrate`: the noise that beliefs require, computed without data."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def calibrate(
         kind=METHODS,
     ),
     question: str | None = option(
-        f"{QUERY_HELP} Without one, any query that moves by at most 1 per time point.",
+        f"{QUERY_HELP} Without one, any query of sensitivity 1 per time point.",
         "QUERY",
         names="--query",
     ),
@@ -64,19 +64,23 @@ def calibrate(
     pairs: str | None = pairs_option,
     compare: bool = option("Show every method side by side."),
     noise: Any = option(
-        "Geometric noise keeps a pure epsilon, Gaussian noise epsilon and delta.",
+        "Geometric noise gives a pure epsilon, Gaussian noise epsilon and delta.",
         kind=NOISES,
         default="geometric",
     ),
-    delta: Fraction | None = option("With --noise gaussian: the chance that is left."),
-    releases: int | None = option("With --noise gaussian: how many like this one share them."),
+    delta: Fraction | None = option(
+        "With --noise gaussian: the probability of a privacy loss above epsilon."
+    ),
+    releases: int | None = option(
+        "With --noise gaussian: how many such releases share epsilon and delta."
+    ),
     certificate: str | None = option(
-        "Write the proof that this noise suffices here; quiltwork audit checks it.", "FILE"
+        "Write a certificate that this noise suffices; quiltwork audit checks it.", "FILE"
     ),
 ) -> None:
-    """Find the noise scale that beliefs ask for.
+    """Compute the noise scale that beliefs require.
 
-    Several beliefs make a set: the worst of them counts.
+    Several beliefs make a set: the noise suffices for each of them.
     """
     from quiltwork import influence
 
@@ -94,20 +98,21 @@ def calibrate(
     query = None if question is None else read_query(question, beliefs[0].states, window)
     protected = None if secrets is None else read_window(secrets)
     if protect == "person" and method is None and not compare:
-        protect, method = None, "group"  # all of a series at once
+        protect, method = None, "group"  # the whole series is one secret
     episode, apart = read_episode(protect, beliefs), read_pairs(pairs, beliefs)
 
     if noise == "gaussian":
-        asked = beliefs, length, epsilon, method, query, protected, episode
-        found = influence.calibrate(
-            *asked, noise="gaussian", delta=delta or 0, releases=releases or 1, pairs=apart
+        problem = beliefs, length, epsilon, method, query, protected, episode
+        calibrated = influence.calibrate(
+            *problem, noise="gaussian", delta=delta or 0, releases=releases or 1, pairs=apart
         )
-        emit(found.to_json(), [*found.explain().splitlines(), *step_lines(beliefs)])
+        lines = [*calibrated.explain().splitlines(), *step_lines(beliefs)]
+        emit(calibrated.to_json(), lines)
         return
 
     def run(name: Any) -> Calibration:
-        asked = beliefs, length, epsilon, name, query, protected, episode
-        return influence.calibrate(*asked, pairs=apart)
+        problem = beliefs, length, epsilon, name, query, protected, episode
+        return influence.calibrate(*problem, pairs=apart)
 
     if not compare:
         calibration = run(method)
@@ -118,22 +123,25 @@ def calibrate(
         lines = [*calibration.explain().splitlines(), *step_lines(beliefs)]
         emit(calibration.to_json(), lines)
         return
-    rows = [(name, *_tried(run, name)) for name in METHODS]
+    rows = [(name, *_scale_and_note(run, name)) for name in METHODS]
     body = {"methods": [{"method": n, "scale": s, "note": note} for n, s, note in rows]}
     shown = [(n, "-" if scale is None else f"{scale:.6g}", note) for n, scale, note in rows]
     lines = text_table(["method", "scale", "note"], shown)
     emit(dump("calibration-comparison", 1, json.loads(json.dumps(body))), lines)
 
 
-def _tried(run: Any, name: str) -> tuple[float | None, str]:
+def _scale_and_note(run: Any, name: str) -> tuple[float | None, str]:
+    """Return a method's scale and a remark; without a scale if the method does not apply."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", QuiltworkWarning)
         try:
-            found = run(name)
+            calibrated = run(name)
         except QuiltworkError as error:
             return None, str(error)
-    if found.leakage:
-        return found.scale, f"not private: it may leak up to {found.leakage:.6g}"
-    if found.method == "sweep":
-        return found.scale, f"worst node {found.node}, neighbours add {found.influence:.6g}"
-    return found.scale, f"worst node {found.node}, quilt {found.quilt}"
+    scale, worst = calibrated.scale, f"worst time point {calibrated.node:,}"
+    if calibrated.leakage:
+        return scale, f"not private: it may leak up to {calibrated.leakage:.6g}"
+    if calibrated.method == "sweep":
+        return scale, f"{worst}, neighbours add {calibrated.influence:.6g}"
+    quilt = ", ".join(f"{node:,}" for node in calibrated.quilt or ())
+    return scale, f"{worst}, quilt of the time points {quilt}" if quilt else worst

@@ -1,6 +1,6 @@
-"""From a CSV file to counts of declared cells, with the standard library only.
+"""Counts of declared cells of a CSV file, with the standard library only.
 
-Which categories occur is itself private, so cells come from a public list and never from the
+The set of categories that occur is private, so cells come from a public list and never from the
 rows. Conditions are data (`column=value`), never code. Cost: one pass over the file.
 """
 
@@ -43,14 +43,14 @@ _ORDER: dict[str, Callable[[Decimal, Decimal], bool]] = {
 
 @dataclass(frozen=True)
 class Condition:
-    """`column sign value`; signs of order compare numbers, and hold for no other text."""
+    """A condition `column sign value`; <, <=, > and >= compare numbers, and are false for text."""
 
     column: str
     sign: str
     value: str
 
     def test(self) -> Callable[[str], bool]:
-        """Return the test of one cell."""
+        """Return the predicate of one cell."""
         if self.sign == "=":
             return self.value.__eq__
         if self.sign == "!=":
@@ -60,27 +60,27 @@ class Condition:
 
 
 def read_condition(text: str) -> Condition:
-    """Read `column=value`, `column!=value` or a comparison of numbers such as `age>=65`.
+    """Parse `column=value`, `column!=value` or a comparison of numbers such as `age>=65`.
 
     >>> read_condition("age>=65")
     Condition(column='age', sign='>=', value='65')
     """
-    found = _CONDITION.fullmatch(text)
-    if not found:
+    parts = _CONDITION.fullmatch(text)
+    if not parts:
         raise InvalidInputError(
             f"Cannot read the condition {text!r}; write column=value, column!=value, or a "
             "comparison with a number such as 'age>=65'."
         )
-    condition = Condition(found["column"].strip(), found["sign"], found["value"].strip())
+    condition = Condition(parts["column"].strip(), parts["sign"], parts["value"].strip())
     if condition.sign in _ORDER and _number(condition.value) is None:
         raise InvalidInputError(
-            f"The condition {text!r} compares with {condition.value!r}, which is no number."
+            f"The condition {text!r} compares with {condition.value!r}, which is not a number."
         )
     return condition
 
 
 def read_categories(texts: Sequence[str], columns: Sequence[str]) -> list[tuple[str, ...]]:
-    """Read the public categories of each column, in the order of `columns`.
+    """Parse the public categories of each column, in the order of `columns`.
 
     A text is `a,b,c`, or `@FILE` with one category per line; with several columns it starts with
     `COLUMN=`.
@@ -94,9 +94,9 @@ def read_categories(texts: Sequence[str], columns: Sequence[str]) -> list[tuple[
     missing = [column for column in columns if column not in declared]
     if missing:
         raise InvalidInputError(
-            f"No categories for column {missing[0]!r}. Which categories occur is itself private: "
-            f"declare the public list with --categories {missing[0]}=a,b,c (or =@FILE), or accept "
-            "that rare ones show with --categories-from-data."
+            f"No categories for column {missing[0]!r}. The set of categories that occur is "
+            f"private: declare a public list with --categories {missing[0]}=a,b,c (or =@FILE), or "
+            "accept that rare ones are revealed with --categories-from-data."
         )
     cells = math.prod(len(values) for values in declared.values())
     if cells > MOST_CELLS:
@@ -108,7 +108,7 @@ def read_categories(texts: Sequence[str], columns: Sequence[str]) -> list[tuple[
 
 
 def observed_categories(tallied: Iterable[tuple[str, ...]], columns: int) -> list[tuple[str, ...]]:
-    """Return the categories that occur, sorted: not private, hence never the default."""
+    """Return the categories that occur, sorted. This reveals them, so it is never the default."""
     values = list(zip(*tallied, strict=True)) or [()] * columns
     return [tuple(sorted(set(column))) for column in values]
 
@@ -119,14 +119,14 @@ def cells_of(categories: Sequence[tuple[str, ...]]) -> list[tuple[str, ...]]:
 
 
 class Contributor(NamedTuple):
-    """The column that tells people apart, and how many rows of one person are counted at most."""
+    """The column that identifies people, and the most rows of one person that are counted."""
 
     column: str
     at_most: int
 
 
 class CellCounts(NamedTuple):
-    """How many rows satisfy the conditions, by cell, and how many people there are in all."""
+    """The number of matching rows by cell, and the number of people in all rows."""
 
     cells: Counter[tuple[str, ...]]
     people: int
@@ -176,7 +176,7 @@ def tally(
 
 
 def header_of(reader: Iterator[list[str]], path: str) -> list[str]:
-    """Return the line of column names."""
+    """Return the header, the line of column names."""
     header = next(reader, None)
     if not header:
         raise InvalidInputError(
@@ -226,7 +226,7 @@ def _listed(values: str, column: str) -> tuple[str, ...]:
 
 
 def _number(cell: str) -> Decimal | None:
-    """Read a number with all its digits; None for everything else."""
+    """Parse a number exactly; None for other text."""
     try:
         number = Decimal(cell)
     except InvalidOperation:

@@ -1,4 +1,4 @@
-"""Scales and tick marks: from data to places on a drawing."""
+"""Axes: scales and tick marks, which map data to coordinates of a drawing."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SHORT = 250.0  # an axis with room for fewer ticks
 class Axis:
     """A linear or logarithmic axis from `low` to `high`, drawn from `start` to `stop`.
 
-    With `names`, its places 0, 1, … carry them instead of numbers.
+    With `names`, the values 0, 1, … are labelled by them instead of numbers.
     """
 
     low: float
@@ -25,19 +25,19 @@ class Axis:
     names: tuple[str, ...] = ()
 
     def place(self, value: float) -> float:
-        """Return where a value is drawn."""
-        low, high, here = (self._measure(x) for x in (self.low, self.high, value))
-        return self.start + (here - low) / (high - low) * (self.stop - self.start)
+        """Return the coordinate of a value."""
+        low, high, position = (self._measure(x) for x in (self.low, self.high, value))
+        return self.start + (position - low) / (high - low) * (self.stop - self.start)
 
     def ticks(self) -> list[float]:
-        """Return round values within the axis, at most about six; with names, their places."""
+        """Return round values within the axis, about six at most; one for each name."""
         if self.names:
-            return [float(place) for place in range(len(self.names))]
-        found = _decades if self.logarithmic else _round
-        return found(self.low, self.high, 5 if abs(self.stop - self.start) > _SHORT else 3)
+            return [float(value) for value in range(len(self.names))]
+        ticks = _decades if self.logarithmic else _round
+        return ticks(self.low, self.high, 5 if abs(self.stop - self.start) > _SHORT else 3)
 
     def labels(self) -> list[str]:
-        """Return what is written at the ticks; of names that would overlap, only every other."""
+        """Return the labels of the ticks, leaving out names that would overlap."""
         if not self.names:
             return [label(tick) for tick in self.ticks()]
         every = 1 + int(
@@ -55,7 +55,7 @@ class Axis:
 def axis_for(
     values: Sequence[float], start: float, stop: float, *, logarithmic: bool, zero: bool = False
 ) -> Axis:
-    """Choose an axis that holds all values; `zero` makes it include 0."""
+    """Choose an axis that contains all values; `zero` makes it include 0."""
     usable = [v for v in values if math.isfinite(v) and (v > 0 or not logarithmic)]
     low, high = (min(usable), max(usable)) if usable else (0.0, 1.0)
     if logarithmic:
@@ -70,7 +70,7 @@ def axis_for(
 
 
 def label(value: float) -> str:
-    """Write a tick's value shortly.
+    """Return the short text of a tick's value.
 
     >>> label(1000.0), label(0.25), label(1e-7)
     ('1,000', '0.25', '1e-07')

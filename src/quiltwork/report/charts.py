@@ -1,8 +1,8 @@
-"""Figures as plain data: what is shown, not how. `svg` draws them for pages, `figures` draws
-them with matplotlib for notebooks and image files.
+"""Charts as plain data: their content, not their drawing.
 
-Every chart has a `title` and a `description`, which together are its text for people who do not
-see it.
+`svg` draws them for pages, `figures` with matplotlib for notebooks and image files.
+
+Every chart has a `title` and a `description`, which together are its alternative text.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from quiltwork.report.axes import Axis, axis_for
 
 @dataclass(frozen=True)
 class Estimate:
-    """One released number with its interval, and the true value where data are simulated."""
+    """A released number with its interval, and the true value where data are simulated."""
 
     label: str
     value: float
@@ -38,7 +38,7 @@ class IntervalChart:
 
     def scale(self, start: float, stop: float) -> Axis:
         """Return the axis of the estimates."""
-        ends = [(one.value, one.low, one.high, one.truth) for one in self.estimates]
+        ends = [(row.value, row.low, row.high, row.truth) for row in self.estimates]
         values = [value for row in ends for value in row if value is not None]
         return axis_for(values, start, stop, logarithmic=False, zero=True)
 
@@ -47,7 +47,7 @@ class IntervalChart:
 class BarChart:
     """Named quantities, one bar per row, on one axis from 0 or a logarithmic one.
 
-    Bars with a name in `hollow` are drawn as outlines: shown, but not to be relied on.
+    Bars with a name in `hollow` are drawn as outlines, for values without a guarantee.
     """
 
     title: str
@@ -65,7 +65,7 @@ class BarChart:
 
 @dataclass(frozen=True)
 class Line:
-    """Points (x, y) under one name: joined by a line, a `dashed` one, or as dots if `marks`.
+    """Points (x, y) with a name: joined by a line, a `dashed` one, or as dots if `marks`.
 
     `spread` gives each point's error bar as (low, high), or is empty.
     """
@@ -79,9 +79,9 @@ class Line:
 
 @dataclass(frozen=True)
 class LineChart:
-    """Several lines over one x axis, each axis linear or logarithmic.
+    """Several lines over one x axis; each axis is linear or logarithmic.
 
-    With `x_names`, the places 0, 1, … of the x axis carry these names instead of numbers.
+    With `x_names`, the values 0, 1, … of the x axis are labelled by these names.
     """
 
     title: str
@@ -97,17 +97,17 @@ class LineChart:
         """Return the x axis."""
         if self.x_names:
             return Axis(-0.5, len(self.x_names) - 0.5, start, stop, names=self.x_names)
-        xs = [x for one in self.lines for x, _ in one.points]
+        xs = [x for line in self.lines for x, _ in line.points]
         return axis_for(xs, start, stop, logarithmic=self.log_x)
 
     def up(self, start: float, stop: float) -> Axis:
         """Return the y axis."""
-        ys = [y for one in self.lines for _, y in one.points]
-        ys += [end for one in self.lines for ends in one.spread for end in ends]
+        ys = [y for line in self.lines for _, y in line.points]
+        ys += [end for line in self.lines for ends in line.spread for end in ends]
         return axis_for(ys, start, stop, logarithmic=self.log_y, zero=not self.log_y)
 
     def visible(self, line: Line) -> tuple[tuple[float, float], ...]:
-        """Return the points that have a place: finite ones, above 0 on a logarithmic axis."""
+        """Return the points that can be drawn: finite ones, above 0 on a logarithmic axis."""
         return tuple(
             (x, y)
             for x, y in line.points
@@ -117,21 +117,21 @@ class LineChart:
 
 
 def steps(starts: Iterable[float], stop: float, values: Iterable[float]) -> Line:
-    """Return an unnamed line that keeps each value from its start to the next one."""
+    """Return an unnamed step line that keeps each value from its start to the next start."""
     edges = [*map(float, starts), float(stop)]
     return Line(
         "",
         tuple(
             (edge, float(value))
-            for place, value in enumerate(values)
-            for edge in edges[place : place + 2]
+            for index, value in enumerate(values)
+            for edge in edges[index : index + 2]
         ),
     )
 
 
 def level(name: str, at: float, others: Iterable[Line]) -> Line:
-    """Return a dashed horizontal line across all points of the others."""
-    xs = [x for one in others for x, _ in one.points]
+    """Return a dashed horizontal line across the range of other lines."""
+    xs = [x for line in others for x, _ in line.points]
     return Line(name, ((min(xs), at), (max(xs), at)), dashed=True)
 
 
@@ -139,7 +139,7 @@ def level(name: str, at: float, others: Iterable[Line]) -> Line:
 class MatrixChart:
     """A matrix as a heat map, with a text in every cell unless `texts` is empty.
 
-    `values` are for the shades alone.
+    `values` determine the shades alone.
     """
 
     title: str
@@ -157,7 +157,7 @@ _MOST_LETTERS = 39
 
 
 def short(name: str) -> str:
-    """Return a name that leaves room for what it names.
+    """Shorten a name to 39 characters.
 
     >>> short("a state with a rather long name that nobody shortened")
     'a state with a rather long name that n…'
@@ -166,7 +166,7 @@ def short(name: str) -> str:
 
 
 def named_every(names: Sequence[str]) -> int:
-    """Return 1 if all rows or columns of a matrix can carry their names, else every which can.
+    """Return k such that every k-th row or column of a matrix has room for its name.
 
     >>> named_every(["x"] * 8), named_every(["x"] * 401)
     (1, 50)

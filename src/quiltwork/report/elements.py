@@ -1,4 +1,4 @@
-"""The pieces of a page. Each takes plain text, which it escapes, or `Html`, which it keeps."""
+"""The elements of a page. Each takes plain text, which is escaped, or `Html`, which is not."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from quiltwork.report.svg import both_widths
 
 @dataclass(frozen=True)
 class Html:
-    """Markup that is ready: everything in it has been escaped."""
+    """Markup that has been escaped."""
 
     text: str
 
     def __html__(self) -> str:
-        """Return it to templates, which escape what does not say that it is ready."""
+        """Return the markup to a template engine, which would escape other text."""
         return self.text
 
 
 def escaped(content: object) -> str:
-    """Return markup for anything: `Html` as it is, the rest as escaped text.
+    """Return markup for a value: `Html` unchanged, other values as escaped text.
 
     >>> escaped("a < b"), escaped(Html("<b>x</b>"))
     ('a &lt; b', '<b>x</b>')
@@ -32,42 +32,42 @@ def escaped(content: object) -> str:
 
 
 def joined(parts: Iterable[Html]) -> Html:
-    """Put pieces after each other."""
+    """Concatenate elements."""
     return Html("\n".join(part.text for part in parts))
 
 
 def paragraph(content: object) -> Html:
-    """Write a paragraph."""
+    """Return a paragraph."""
     return Html(f"<p>{escaped(content)}</p>")
 
 
 def code(text: str) -> Html:
-    """Write text to copy, line breaks kept."""
+    """Return a block of text to copy; line breaks are kept."""
     return Html(f'<pre tabindex="0"><code>{escaped(text)}</code></pre>')
 
 
 def bullets(items: Iterable[object]) -> Html:
-    """Write a list."""
+    """Return a bulleted list."""
     return Html("<ul>" + "".join(f"<li>{escaped(item)}</li>" for item in items) + "</ul>")
 
 
 def link(address: str, text: str) -> Html:
-    """Write a link to another file or place on the page."""
+    """Return a link to a file or an anchor."""
     return Html(f'<a href="{html.escape(address)}">{escaped(text)}</a>')
 
 
 def note(title: str, content: object) -> Html:
-    """Write a remark that stands apart: a limit, a warning, a reading aid."""
+    """Return a highlighted remark: a limit, a warning, a reading aid."""
     return Html(f'<aside class="note"><strong>{escaped(title)}</strong> {escaped(content)}</aside>')
 
 
 def folded(summary: str, *parts: Html) -> Html:
-    """Write what a reader may open: a long table, a detail."""
+    """Return a section that readers can unfold: a long table, a detail."""
     return Html(f"<details><summary>{escaped(summary)}</summary>\n{joined(parts).text}\n</details>")
 
 
 def facts(values: Mapping[str, object]) -> Html:
-    """Write a few key figures with their names."""
+    """Return a list of key figures with their names."""
     items = "".join(
         f"<div><dt>{escaped(name)}</dt><dd>{escaped(value)}</dd></div>"
         for name, value in values.items()
@@ -76,7 +76,7 @@ def facts(values: Mapping[str, object]) -> Html:
 
 
 def table(caption: str, header: Sequence[object], rows: Iterable[Sequence[object]]) -> Html:
-    """Write a table; columns of numbers are set to the right."""
+    """Return a table; columns of numbers are right-aligned."""
     body = [list(row) for row in rows]
     numeric = [
         bool(body) and all(isinstance(row[column], Number) for row in body)
@@ -91,7 +91,7 @@ def table(caption: str, header: Sequence[object], rows: Iterable[Sequence[object
 
 
 def figure(chart: Chart) -> Html:
-    """Draw a chart with its title above and its description below."""
+    """Return a chart with its title above and its description below."""
     return Html(
         f"<figure><p class='figure-title'>{escaped(chart.title)}</p>"
         f"{both_widths(chart)}"
@@ -100,7 +100,7 @@ def figure(chart: Chart) -> Html:
 
 
 def section(title: str, *parts: Html, anchor: str) -> Html:
-    """Write a section with its heading; `anchor` is the target of links to it."""
+    """Return a section with its heading; `anchor` is the target of links to it."""
     return Html(
         f'<section id="{html.escape(anchor)}"><h2>{escaped(title)}</h2>\n'
         f"{joined(parts).text}\n</section>"
@@ -116,7 +116,7 @@ def _row(tag: str, attributes: str, cells: Sequence[object], numeric: Sequence[b
 
 
 def _readable(cell: object) -> object:
-    """Show numbers as charts do, floats with six digits at most, and everything else as it is."""
+    """Format numbers as charts do, floats with six digits at most; other values are unchanged."""
     if isinstance(cell, bool) or not isinstance(cell, (int, float)):
         return cell
     return f"{cell:,}" if isinstance(cell, int) else f"{cell:,.6g}"

@@ -1,6 +1,6 @@
-"""With the `plot` extra: charts drawn by matplotlib, onto axes of one's own or as image files.
+"""Charts drawn by matplotlib (the `plot` extra), onto given axes or as image files.
 
-Figures are made without pyplot, so that nothing global is touched and threads do not meet. Limits,
+Figures are made without pyplot, so no global state is changed and threads do not interfere. Limits,
 ticks and colours are those of the SVG drawing.
 """
 
@@ -43,7 +43,7 @@ _LETTERS = 88  # of a legend's row
 
 
 def available() -> bool:
-    """Tell whether the `plot` extra is installed."""
+    """Return whether the `plot` extra is installed."""
     return find_spec("matplotlib") is not None
 
 
@@ -66,7 +66,7 @@ def figure_of(*charts: Chart) -> Figure:
     sizes = [_size(chart) for chart in charts]
     size = sum(width for width, _ in sizes), max(height for _, height in sizes)
     figure = Figure(figsize=size, layout="constrained")
-    kind = {"axes_class": _axes_that_show()}
+    kind = {"axes_class": _displayed_axes()}
     places = figure.subplots(1, len(charts), squeeze=False, subplot_kw=kind)[0]
     for axes, chart in zip(places, charts, strict=True):
         _drawn(chart, axes)
@@ -74,8 +74,8 @@ def figure_of(*charts: Chart) -> Figure:
 
 
 @cache
-def _axes_that_show() -> type[Axes]:
-    """Axes that a notebook shows as their figure, where it shows what a call returned."""
+def _displayed_axes() -> type[Axes]:
+    """Return a class of axes that notebooks display as their figure."""
     from matplotlib.axes import Axes
 
     class ShownAxes(Axes):
@@ -96,7 +96,7 @@ def png(chart: Chart) -> bytes:
 
 
 def check_figure_path(path: str) -> str:
-    """Return the format that a figure's file name asks for, if it can be drawn and written there.
+    """Return the format of a figure's file name, if it can be drawn and the file can be written.
 
     For use before an answer is paid for. SVG is drawn without matplotlib.
     """
@@ -154,7 +154,7 @@ def _drawn(chart: Chart, axes: Any) -> Any:
 
 
 def _plain(text: str) -> str:
-    """Texts are data: a dollar sign in one is not mathematics."""
+    """Escape dollar signs, which matplotlib would read as mathematics."""
     return text.replace("$", r"\$")
 
 
@@ -177,7 +177,7 @@ def _rows(axes: Any, names: list[str], axis: Axis, quantity: str) -> None:
 
 
 def _legend(axes: Any) -> None:
-    """Put the names below the axes, where they hide nothing, as many in a row as fit."""
+    """Draw the legend below the axes, in as many rows as needed."""
     from matplotlib.transforms import offset_copy
 
     names = axes.get_legend_handles_labels()[1]

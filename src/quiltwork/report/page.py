@@ -1,4 +1,4 @@
-"""A whole page: one HTML file that needs nothing else."""
+"""A page: one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _HEADING = re.compile(r'<section id="([^"]*)"><h2>(.*?)</h2>', re.DOTALL)
 
 
 def page(title: str, lead: str, sections: Sequence[Html], footer: str = "") -> str:
-    """Write a page; with several sections it starts with a table of contents.
+    """Return a page; with several sections it begins with a table of contents.
 
-    >>> "<h1>Results</h1>" in page("Results", "What came out.", [])
+    >>> "<h1>Results</h1>" in page("Results", "Counts of June.", [])
     True
     """
     return f"""<!doctype html>
@@ -41,7 +41,7 @@ def page(title: str, lead: str, sections: Sequence[Html], footer: str = "") -> s
 
 
 def _contents(sections: Sequence[Html]) -> str:
-    headings = [found.groups() for part in sections if (found := _HEADING.search(part.text))]
+    headings = [match.groups() for part in sections if (match := _HEADING.search(part.text))]
     if len(headings) < 2:
         return ""
     items = "".join(f'<li><a href="#{anchor}">{title}</a></li>' for anchor, title in headings)
@@ -49,7 +49,7 @@ def _contents(sections: Sequence[Html]) -> str:
 
 
 def mark() -> str:
-    """Draw nine patches of a quilt, in the colours of the page's style."""
+    """Return the logo: nine patches of a quilt, in the colours of the page's style."""
     patches = "".join(
         f'<rect x="{2 + 14 * (i % 3)}" y="{2 + 14 * (i // 3)}" width="12" height="12" rx="2" '
         f'fill="var(--{colour})" opacity="{0.9 if i % 2 == 0 else 0.45}"/>'

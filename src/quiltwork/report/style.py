@@ -1,4 +1,4 @@
-"""The one style of all pages and figures: calm, light or dark as the reader prefers, printable."""
+"""The style sheet of all pages and figures: light or dark as the reader prefers, printable."""
 
 LIGHT = (
     "--paper:#fbfaf7;--panel:#f3f1eb;--ink:#22302f;--muted:#5d6b6a;--rule:#dcdad1;"

@@ -1,4 +1,4 @@
-"""Charts as SVG, drawn here so that the core install has pictures; text stays text."""
+"""Charts as SVG, drawn without a plotting library, so that the core install has pictures."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ _ROOM = 110  # pixels that bars need beside their numbers
 
 
 def inline_svg(chart: Chart, width: float = WIDTH) -> str:
-    """Draw a chart for a page that carries the project's style; letters do not shrink with it."""
+    """Return a chart for a page with the project's style; the size of letters is fixed."""
     return _frame(chart, "", width)
 
 
 def both_widths(chart: Chart) -> str:
-    """Draw a chart for wide pages and for phones, of which a page's style shows one."""
+    """Return a chart for wide pages and one for phones; the page's style shows one of them."""
     wide, narrow = inline_svg(chart), inline_svg(chart, NARROW)
     return f'<div class="wide">{wide}</div><div class="narrow">{narrow}</div>'
 
 
 def standalone_svg(chart: Chart) -> str:
-    """Draw a chart as a file of its own."""
+    """Return a chart as a standalone SVG file."""
     return _frame(chart, f"<style>{FIGURE_STYLE}</style>", WIDTH)
 
 
@@ -149,7 +149,7 @@ def _lines(chart: LineChart, width: float) -> tuple[str, float]:
 
 
 def _line_legend(chart: LineChart, left: float, width: float) -> tuple[str, float]:
-    """Name the lines, as many on a row as fit; return the drawing and its height."""
+    """Return the legend of the lines, in as many rows as needed, and its height."""
     drawn, x, y = [], left, 12.0
     for i, one in enumerate(chart.lines):
         if not one.name:
