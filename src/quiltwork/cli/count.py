@@ -279,8 +279,8 @@ def show_table(
 
     header = [*(table.dimensions or ["rows"]), "count", f"{float(100 * confidence):g} % interval"]
     rows = [
-        [*labels(cell), value, list(one), list(all_at_once)]
-        for cell, value, one, all_at_once in zip(
+        [*labels(cell), value, list(interval), list(joint)]
+        for cell, value, interval, joint in zip(
             table.cells, table.values, intervals, simultaneous, strict=True
         )
     ]

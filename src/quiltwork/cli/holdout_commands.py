@@ -238,7 +238,7 @@ def ask(
     means = [answer.value for answer in answers]
     value = means[0] if metric is None else abs(metric.value(means))
     guarantee, noise = record.promise(), max(answer.noise_sd for answer in answers)
-    scored_by = metric or Metric("share", lambda _, said: said)
+    scored_by = metric or Metric("share", lambda _, predicted: predicted)
     spread, bounds = (scored_by.interval(means, width) for width in (noise, guarantee.tolerance))
     body = {
         "question": label or question,

@@ -368,13 +368,15 @@ def bridge(url: str) -> MCPServer[Any]:
     if not url.startswith(("http://", "https://")):
         raise InvalidInputError(f"--url is an address such as http://127.0.0.1:8765, not {url!r}.")
 
-    def call(path: str, *given: Any) -> dict[str, Any]:
+    def call(path: str, *arguments: Any) -> dict[str, Any]:
         data = None
-        if given:
-            data = json.dumps({"number" if path == "choose" else "predictions": given[0]}).encode()
-        asked = request.Request(f"{url.rstrip('/')}/{path}", data, {"Content-Type": _JSON})  # noqa: S310  (checked above)
+        if arguments:
+            data = json.dumps(
+                {"number" if path == "choose" else "predictions": arguments[0]}
+            ).encode()
+        sent = request.Request(f"{url.rstrip('/')}/{path}", data, {"Content-Type": _JSON})  # noqa: S310  (checked above)
         try:
-            with request.urlopen(asked, timeout=_TIMEOUT) as answer:  # noqa: S310
+            with request.urlopen(sent, timeout=_TIMEOUT) as answer:  # noqa: S310
                 return dict(json.load(answer))
         except error.HTTPError as refusal:
             message = _error_message(refusal)
@@ -419,12 +421,12 @@ def _server() -> MCPServer[Any]:
     return MCPServer("quiltwork leaderboard", log_level="WARNING")
 
 
-def _one_line(call: Callable[..., dict[str, Any]], *given: Any) -> dict[str, Any]:
+def _one_line(call: Callable[..., dict[str, Any]], *arguments: Any) -> dict[str, Any]:
     """Call a tool; every error is one line, however long the input."""
     from mcp.server.mcpserver.exceptions import ToolError
 
     try:
-        return call(*given)
+        return call(*arguments)
     except QuiltworkError as problem:
         raise ToolError(str(problem)) from None
     except Exception:

@@ -119,6 +119,7 @@ def parse_private_count(count: object, n: int, ledger: object) -> int:
     Where a ledger pays, a count above n becomes n: an error would leak it without a debit.
     """
     value = private_integer(count, "count")
+    # The count is private: the message must not contain it.
     if value > n and ledger is None:
         raise InvalidInputError(
             f"count must lie in 0..n = 0..{n}; check that n is the number of people."

@@ -314,7 +314,7 @@ def release_table(
 
     def draw() -> CountTable:
         noisy = _draw(list(true_counts.values()), law)
-        values = project(noisy, total)
+        values = project(noisy, total)  # post-processing: costs no privacy
         if people_believed is not None:
             values = tuple(min(value, rows_each * people_believed) for value in values)
         return CountTable(

@@ -80,13 +80,13 @@ def table_level(
 def _under_beliefs(
     beliefs: Any, people: int | None, adjacency: Adjacency, epsilon: Fraction
 ) -> Fraction:
-    known = number_of_people(beliefs) if people is None else people
-    if adjacency != "replace" or known is None:
+    count = number_of_people(beliefs) if people is None else people
+    if adjacency != "replace" or count is None:
         raise InvalidInputError(
             "With beliefs the people are known and only their rows are protected: use adjacency "
             f"replace, and under a chain give {argument('total')}, the number of people."
         )
-    return substitution_level(beliefs, known, epsilon)
+    return substitution_level(beliefs, count, epsilon)
 
 
 def sum_quantile(alphas: Sequence[Fraction], confidence: Number) -> int:

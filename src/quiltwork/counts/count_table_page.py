@@ -57,9 +57,9 @@ def table_chart(counts: CountTable, confidence: Number = 0.95) -> IntervalChart:
 def table_page(counts: CountTable, confidence: Number = 0.95) -> str:
     """Return a self-contained HTML page about a table of counts."""
     usefulness, share = usefulness_of(counts), 100 * float(to_fraction(confidence, "confidence"))
-    each, together = (counts.intervals(confidence, simultaneous=one) for one in (False, True))
+    each, all_at_once = (counts.intervals(confidence, simultaneous=flag) for flag in (False, True))
     rows = [
-        (cell_name(cell), value, *each[cell], *together[cell])
+        (cell_name(cell), value, *each[cell], *all_at_once[cell])
         for cell, value in zip(counts.cells, counts.values, strict=True)
     ]
     header = [", ".join(counts.dimensions), "count", f"{share:g} % from", "to"]
@@ -82,7 +82,7 @@ def table_page(counts: CountTable, confidence: Number = 0.95) -> str:
         numbers if len(rows) <= _MOST_ROWS else folded(f"All {len(rows):,} counts", numbers),
         facts(summary),
     ]
-    sentences = [f"{one.strip().rstrip('.')}." for one in counts.explain().split(". ")]
+    sentences = [f"{flag.strip().rstrip('.')}." for flag in counts.explain().split(". ")]
     return page(
         title_of(counts),
         "Private counts, with noise that hides each person.",

@@ -140,6 +140,7 @@ class GeometricMechanism:
             self._refuse_unbounded_coin()
         elif not 0 <= answer <= self.n:
             return Fraction(0)
+        # The clipped ends collect the tails: Σ_{d≥D} α^d = α^D/(1−α) cancels the factor 1−α.
         at_end = not unbounded and answer in (0, self.n)
         numerator = 1 if at_end else 1 - self.alpha
         return numerator / (1 + self.alpha) * self.alpha ** abs(value - answer)

@@ -1,13 +1,13 @@
-"""Answers from a holdout that stay true however often, and however adaptively, one asks.
+"""Holdouts and leaderboards whose answers stay accurate however often, and adaptively, one asks.
 
-`board` is what a competition is run by: labels that nobody sees, a rule, standings, and an end.
-Rules are `reusable` (Algorithm 1 of `algorithm`, asked about rows by `evaluation` and `arrays`),
-`ladder` and `one_bit`. `guarantee`, `concentration` and `counting` say what they promise under each
-belief, `holdout_plan` what rows it takes; `metrics` are made of means. `labels` are asked or kept
-apart, `final_ranking` says at the end who is ahead. What happened is in `transcript`, one format of
-lines that `sealed_log` keeps and `owner` writes; `payments` debit a ledger. `folders` say where
-things are, `studies` read tables and predictions, `certificates` sign how a board stands; `sklearn`
-plugs a holdout into scikit-learn.
+`board` runs a competition over secret labels: a rule, standings, and a final ranking. The rules are
+`reusable` (Algorithm 1 of `algorithm`, evaluated on rows by `evaluation` and `arrays`), `ladder`
+and `one_bit`. `guarantee`, `concentration`, `counting` and `dobrushin` bound their errors under
+each belief; `holdout_plan` computes the rows a guarantee takes; `metrics` are functions of means.
+`label_table` splits labels into rows asked and rows kept for `final_ranking`. `transcript` is the
+one format of a log, `sealed_log` stores it, `single_process` guards objects with a budget, and
+`payments` debit a ledger. `folders` locates files, `prediction_tables` reads tables and
+predictions, `board_certificates` signs standings, and `sklearn` plugs a holdout into scikit-learn.
 """
 
 from quiltwork._lazy_exports import lazy_exports

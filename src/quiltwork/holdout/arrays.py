@@ -165,30 +165,34 @@ def _frozen(data: Any, name: str) -> NDArray[Any] | Frame:
     return np.frombuffer(array.tobytes(order), array.dtype).reshape(array.shape, order=order)
 
 
-def _check_alike(one: Data, other: Data) -> None:
+def _check_alike(train: Data, holdout: Data) -> None:
     """Refuse rows unless both have as many parts, columns, and text where one has."""
-    if isinstance(one, tuple) != isinstance(other, tuple):
+    if isinstance(train, tuple) != isinstance(holdout, tuple):
         raise InvalidInputError(
             "train and holdout must be of the same kind: both arrays, or both tuples such as "
             "(X, y)."
         )
-    parts, others = arrays(one), arrays(other)
-    if len(parts) != len(others):
+    parts, holdout_parts = arrays(train), arrays(holdout)
+    if len(parts) != len(holdout_parts):
         raise InvalidInputError(
-            f"train has {len(parts)} arrays and holdout {len(others)}; give both the same ones."
+            f"train has {len(parts)} arrays and holdout {len(holdout_parts)}; give both the same "
+            "ones."
         )
-    for a, b in zip(parts, others, strict=True):
-        if getattr(a, "names", None) != getattr(b, "names", None):
+    for left_part, right_part in zip(parts, holdout_parts, strict=True):
+        if getattr(left_part, "names", None) != getattr(right_part, "names", None):
             raise InvalidInputError(
                 "train and holdout have different columns, or only one of them is a frame; give "
                 "both the same columns, in the same order."
             )
-        if a.shape[1:] != b.shape[1:]:
+        if left_part.shape[1:] != right_part.shape[1:]:
             raise InvalidInputError(
-                f"The rows of train have shape {a.shape[1:]} and those of holdout {b.shape[1:]}; "
-                "give both the same columns, or every question would seem to overfit."
+                f"The rows of train have shape {left_part.shape[1:]} and those of holdout "
+                f"{right_part.shape[1:]}; give both the same columns, or every question would seem "
+                "to overfit."
             )
-        for at, (left, right) in enumerate(zip(*_kinds(a, b), strict=True), start=1):
+        for at, (left, right) in enumerate(
+            zip(*_kinds(left_part, right_part), strict=True), start=1
+        ):
             if left != right and "objects" not in (left, right):
                 raise InvalidInputError(
                     f"Column {at} holds {left} in train and {right} in holdout, so the two cannot "

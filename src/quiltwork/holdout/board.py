@@ -362,7 +362,7 @@ def _announced_places(transcript: Transcript, metric: Metric) -> tuple[StandingR
 def _best_answers(transcript: Transcript) -> tuple[StandingRow, ...]:
     """Return every team's best answer by each metric, with the guarantee as its interval."""
     tolerance, rows = transcript.promise().tolerance, []
-    for scoring in sorted(transcript.about.scorings, key=lambda one: one.metric):
+    for scoring in sorted(transcript.about.scorings, key=lambda answer: answer.metric):
         metric, best = scoring.read(), dict[str, SubmissionVerdict]()
         for entry in transcript.entries:
             if entry.value is None or entry.note.metric != metric.name:
@@ -371,11 +371,13 @@ def _best_answers(transcript: Transcript) -> tuple[StandingRow, ...]:
             leader = best.get(verdict.team)
             if leader is None or (verdict.value or 0.0) > (leader.value or 0.0):
                 best[verdict.team] = verdict
-        ranked = sorted(best.values(), key=lambda one: (-(one.value or 0.0), one.number))
-        for rank, one in enumerate(ranked, start=1):
-            mean = float(transcript.entries[one.number - 1].value or 0)
+        ranked = sorted(best.values(), key=lambda answer: (-(answer.value or 0.0), answer.number))
+        for rank, answer in enumerate(ranked, start=1):
+            mean = float(transcript.entries[answer.number - 1].value or 0)
             low, high = metric.interval([mean], tolerance)
-            row = StandingRow(rank, one.team, one.number, one.value, low, high, metric.name)
+            row = StandingRow(
+                rank, answer.team, answer.number, answer.value, low, high, metric.name
+            )
             rows.append(row)
     return tuple(rows)
 
@@ -399,7 +401,7 @@ def promise_of(transcript: Transcript) -> BoardPromise:
         return BoardPromise(width, rule.confidence, rule.submissions, words)
     promise = transcript.promise()
     scorings = transcript.about.scorings or (Scoring(),)
-    width = max(one.read().spread(promise.tolerance) for one in scorings)
+    width = max(scoring.read().spread(promise.tolerance) for scoring in scorings)
     words = (
         f"With probability {promise.confidence:g} every answer to {promise.questions:,} questions "
         f"is within {width:.4g} of the true value, as a share of the metric's range."
@@ -606,6 +608,7 @@ class Board:
             if attempts is not None and attempts_used(transcript, team) >= attempts:
                 raise BudgetExceeded(f"You have used all of your {attempts:,} attempts.")
             if transcript.about.final is not None:
+                # Before it is counted, so that every counted submission can be ranked at the end.
                 content = json.dumps(dict(predictions), sort_keys=True).encode()
                 self.files.keep(len(transcript.entries) + 1, zlib.compress(content))
             if isinstance(engine, ReusableHoldout):
@@ -678,6 +681,7 @@ class Board:
                 chosen = transcript.chosen
                 if chosen is None:
                     chosen = final_choices(transcript)
+                    # Recorded first: an interrupted finish must go on with the same submissions.
                     engine.record({"chosen": chosen})
                 ranking = self._ranked(transcript, chosen)
                 engine.record({"ranking": ranking.body()})
@@ -704,6 +708,7 @@ class Board:
     def _kept(self, entry: BoardEntry) -> dict[str, str]:
         """Return the stored predictions of a submission, verified by the digest in the log."""
         try:
+            # With a limit: a file that was replaced could expand without end.
             text = zlib.decompressobj().decompress(self.files.kept(entry.number), _LARGEST)
             predictions = json.loads(text)
             digest = submission_note(

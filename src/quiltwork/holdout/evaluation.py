@@ -200,17 +200,17 @@ def sums_in_private(statistic: Statistic, data: Data, bits: int, columns: int | 
 
 def _values_in_private(statistic: Statistic, data: Data, columns: int | None) -> NDArray[Any]:
     def values_of(part: Data) -> NDArray[Any]:
-        found = np.asarray(statistic(part))
-        return found if found.dtype == bool else found.astype(float, copy=False)
+        part_values = np.asarray(statistic(part))
+        return part_values if part_values.dtype == bool else part_values.astype(float, copy=False)
 
     count, shape = count_rows(data), () if columns is None else (columns,)
 
     def evaluate_rows(rows: Any) -> NDArray[Any]:
         """Evaluate rows; halve a batch that fails, so one bad row costs about two more passes."""
         try:
-            found = values_of(shown(data) if rows is everything else take(data, rows))
-            if found.shape == (len(rows), *shape):
-                return found
+            part_values = values_of(shown(data) if rows is all_rows else take(data, rows))
+            if part_values.shape == (len(rows), *shape):
+                return part_values
         except BaseException:  # noqa: S110  (the halves are tried next)
             pass
         if len(rows) == 1:
@@ -220,8 +220,8 @@ def _values_in_private(statistic: Statistic, data: Data, columns: int | None) ->
             [evaluate_rows(np.asarray(half)) for half in (rows[:middle], rows[middle:])]
         )
 
-    everything = range(count)
-    values = evaluate_rows(everything)
+    all_rows = range(count)
+    values = evaluate_rows(all_rows)
     if _mixes_rows(evaluate_rows, values):
         return np.concatenate([evaluate_rows(np.array([row])) for row in range(count)])
     return values

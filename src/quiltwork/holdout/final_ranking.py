@@ -181,7 +181,7 @@ def rank_teams(
         team: _interval(metric, beliefs, table, beta / (2 * len(teams)))
         for team, table in tables.items()
     }
-    teams.sort(key=lambda team: (-scores[team], team))
+    teams.sort(key=lambda team: (-scores[team], team))  # by name where scores tie: reproducible
     ahead = _ahead(teams, tables, compare, beta / 2)
     groups, unassigned, group = dict.fromkeys(teams, 0), teams, 0
     while unassigned:

@@ -79,7 +79,7 @@ def _refuse_gaussian(belief: Belief) -> None:
 
 
 def _length(members: Sequence[Belief], rows: int) -> int | None:
-    return None if any(one.length is not None for one in members) else rows
+    return None if any(belief.length is not None for belief in members) else rows
 
 
 def max_information(squares: float, beta: float) -> float:
@@ -268,7 +268,7 @@ def guarantee(
         return Guarantee(*parameters, width, max(threshold, 1 / (2 * values)) * _UP, theorem)
     level = dp_level(rows, noise, budget)
     share = beta / 2
-    # Three equal parts of the other half, for thresholds, comparisons and answers.
+    # The other half in three equal parts: thresholds, comparisons and answers.
     shift = noise * math.log(3 * _GRID * budget / share)
     jitter = 2 * noise * math.log(3 * _GRID * questions / share)
     blur = 4 * noise * math.log(3 * _GRID * budget / share)

@@ -270,6 +270,7 @@ def plan_holdout(
             "reports improvements only, all but one of queries, tolerance and samples. Left out: "
             f"{', '.join(missing) or 'none'}."
         )
+    # A belief about a fixed number of rows says how many there are; the smallest one limits all.
     lengths = [belief.length for belief in members or () if belief.length]
     draft = HoldoutPlan(
         members,

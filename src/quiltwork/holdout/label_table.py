@@ -115,6 +115,7 @@ class Labels:
         names = np.asarray(self.ids) if self.groups is None else self.groups
         codes = np.unique(names, return_inverse=True)[1]
         sizes = np.bincount(codes)
+        # A keyed order of group codes: neither labels nor the order of the file influence it.
         order = np.argsort(np.array(_draw(key, len(sizes)), dtype=np.uint64), kind="stable")
         covered = np.cumsum(sizes[order])
         chosen = order[: int(np.searchsorted(covered, share * rows)) + 1]
@@ -167,7 +168,7 @@ class Labels:
 def _draw(key: str, count: int) -> list[int]:
     """Return pseudorandom numbers derived from the secret key."""
     stream = hashlib.shake_256(b"final" + bytes.fromhex(key)).digest(8 * count)
-    return [int(one) for one in np.frombuffer(stream, "<u8")]
+    return [int(number) for number in np.frombuffer(stream, "<u8")]
 
 
 def check_targets(targets: NDArray[Any], metric: Metric, path: str) -> None:

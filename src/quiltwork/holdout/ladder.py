@@ -243,8 +243,10 @@ class Ladder(ResultBase, SingleProcess):
 
         def score(statistic: Statistic) -> Fraction:
             sums = sums_in_private(statistic, data, _BITS, None if means == 1 else means)
-            found = [Fraction(total, rows << _BITS) for total in sums]
-            return found[0] if plain else Fraction(metric.score([float(mean) for mean in found]))
+            averages = [Fraction(total, rows << _BITS) for total in sums]
+            return (
+                averages[0] if plain else Fraction(metric.score([float(mean) for mean in averages]))
+            )
 
         self._score = score
 
@@ -340,6 +342,7 @@ class Ladder(ResultBase, SingleProcess):
         check_team(team)
         check_statistic(statistic, "A submission")
         with self._evaluating():
+            # Counted under the lock, scored without it: a statistic may wait for other threads.
             with self._alone():
                 number = self._count(team, note or SubmissionNote())
             score = self._score(statistic) if self.announces else Fraction(0)
@@ -366,6 +369,7 @@ class Ladder(ResultBase, SingleProcess):
         self._check_open()
         if not self.announces:
             return self._record(number, KEPT)  # after the last announcement
+        # Compared in whole steps, so that a float on the grid cannot round across the limit.
         if self.best is not None and score * self.steps <= round(self.best * self.steps) + 1:
             return self._record(number, UNMOVED)
         return self._record(number, ANNOUNCED, Fraction(round(score * self.steps), self.steps))

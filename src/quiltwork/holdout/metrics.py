@@ -159,6 +159,7 @@ def _means_between(metric: Metric, low: float, high: float) -> tuple[float, floa
     if metric.signs[0] > 0:
         least = last(lambda mean: metric.score([mean]) < low)
         return max(least - 2.0**-40, 0.0), last(lambda mean: metric.score([mean]) <= high)
+    # A falling score: the roles of both ends are exchanged.
     least = last(lambda mean: metric.score([mean]) > high)
     return max(least - 2.0**-40, 0.0), last(lambda mean: metric.score([mean]) >= low)
 
@@ -421,20 +422,20 @@ def _per(times: int, floor: float) -> Callable[[float], float]:
 def _floor(floor: Any) -> float:
     if floor is None:
         return 0.0
-    found = to_fraction(floor, "floor")
-    if not 0 < found <= 1:
+    share = to_fraction(floor, "floor")
+    if not 0 < share <= 1:
         raise InvalidInputError(f"floor must lie between 0 and 1, not {shortened(floor)}.")
-    return float(found)
+    return float(share)
 
 
 def _variance(variance: Any) -> float:
-    found = Fraction(0) if variance is None else to_fraction(variance, "variance")
-    if found <= 0:
+    exact = Fraction(0) if variance is None else to_fraction(variance, "variance")
+    if exact <= 0:
         raise InvalidInputError(
             "r2 is measured against the variance of the target on training rows, which is public: "
             f"give it as {argument('variance')}, above 0, not {shortened(variance)}."
         )
-    return float(found)
+    return float(exact)
 
 
 def _limits(metric: str, limits: tuple[Any, Any] | None) -> tuple[float, float]:

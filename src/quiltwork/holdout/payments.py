@@ -91,16 +91,17 @@ def begin_round(
         }
 
     def draw_threshold(receipt: Receipt | None) -> Secret:
-        found = replace(secret, round=number, threshold=draw())
+        updated = replace(secret, round=number, threshold=draw())
         if receipt is None:
-            return found
-        return replace(found, debit=key, entry=receipt.number, paid=receipt.hash)
+            return updated
+        return replace(updated, debit=key, entry=receipt.number, paid=receipt.hash)
 
     def refuse(_: str) -> Secret:
         raise _behind(number + 1, number)
 
+    # The debit first: a threshold that was drawn but not paid for could be drawn again.
     try:
-        return pay(payer, debit_record, draw_threshold, lambda _, found: keep(found), refuse)
+        return pay(payer, debit_record, draw_threshold, lambda _, updated: keep(updated), refuse)
     except NotPrivateError:
         raise _behind(number + 1, number) from None
 

@@ -253,8 +253,8 @@ class TrainHoldoutTables:
 
     def position(self, column: str) -> int:
         """Return the index of a column, from 0."""
-        asked = (self.columns.identity, self.columns.target, self.columns.group)
-        return column_position(self.header, column, "the tables", filter(None, asked))
+        roles = (self.columns.identity, self.columns.target, self.columns.group)
+        return column_position(self.header, column, "the tables", filter(None, roles))
 
     def belief(self) -> Belief | None:
         """Return clusters by the group column, None without one; groups must be whole."""
@@ -280,14 +280,14 @@ class TrainHoldoutTables:
     ) -> TrainHoldoutTables:
         """Validate what is public about two tables, before anything is asked."""
         (header, public), (other, held) = train, holdout
-        asked = [one for one in (columns.identity, columns.target, columns.group) if one]
+        roles = [column for column in (columns.identity, columns.target, columns.group) if column]
         if header != other:
             raise InvalidInputError(
-                f"{names[0]!r}, {columns_of(header, asked)}, and {names[1]!r}, "
-                f"{columns_of(other, asked)}: give tables with the same columns."
+                f"{names[0]!r}, {columns_of(header, roles)}, and {names[1]!r}, "
+                f"{columns_of(other, roles)}: give tables with the same columns."
             )
         study = cls(columns, header, public, held)
-        for name in asked:
+        for name in roles:
             study.position(name)
         target = None if columns.target is None else study.position(columns.target)
         check_tables(header, public, held, study.position(columns.identity), target)

@@ -190,8 +190,8 @@ class ReusableHoldout(SingleProcess):
         for sentence in coarse_warning(plan):
             warnings.warn(sentence, QuiltworkWarning, stacklevel=2)
         settings = {"threshold": plan.threshold, "noise": plan.noise, "budget": plan.overfits}
-        given = {"queries": plan.queries, "values": plan.values, **settings, **options}
-        return cls(train, holdout, plan.beliefs, **given)
+        arguments = {"queries": plan.queries, "values": plan.values, **settings, **options}
+        return cls(train, holdout, plan.beliefs, **arguments)
 
     @classmethod
     def resume(
@@ -224,13 +224,13 @@ class ReusableHoldout(SingleProcess):
         )
         try:
             payments.check_same_ledger(ledger, dataset, transcript, secret)
-            made = cls.__new__(cls)
-            made._begin(public, private, transcript, secret, log, ledger)
-            made._settle_interrupted_round(torn)
+            reopened = cls.__new__(cls)
+            reopened._begin(public, private, transcript, secret, log, ledger)
+            reopened._settle_interrupted_round(torn)
         except BaseException:
             log.close()
             raise
-        return made
+        return reopened
 
     def _begin(
         self,

@@ -123,6 +123,9 @@ class SealedLog:
             self.code = _code(secret, lines)
             last = chain_line({**bodies[-1], "code": self.code}, ([self._last, *lines])[-2])
             lines[-1] = last
+        # Lines first, then the seal: a crash in between leaves complete lines that are not sealed
+        # yet, which the next opening recognises by their code and seals. The reverse order would
+        # leave a seal over lines that do not exist, and lose the log.
         with _withheld():
             self._write(lines)
         self._lines += len(lines)
@@ -152,6 +155,7 @@ class SealedLog:
             file.flush()
             os.fsync(file.fileno())
         os.replace(unfinished, target)
+        # The rename itself is durable only once the folder is.
         files.sync_folder(Path(os.path.realpath(target)).parent)
 
     def _write(self, lines: Sequence[str]) -> None:

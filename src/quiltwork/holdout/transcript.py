@@ -466,7 +466,7 @@ class Transcript:
             "commitment": self.commitment,
             "beliefs": _parsed(self.beliefs),
             "columns": None if about.columns is None else asdict(about.columns),
-            "scorings": [one.body() for one in about.scorings],
+            "scorings": [scoring.body() for scoring in about.scorings],
             "final": final,
             **self.rule.body(),
         }
@@ -587,8 +587,8 @@ class _Replay:
         value = None
         if outcome == ANNOUNCED:
             value = _read_grid(body["value"], "value", rule.steps)
-            before = [one.value for one in self._entries if one.value is not None]
-            if before and value <= max(before):
+            scores = [entry.value for entry in self._entries if entry.value is not None]
+            if scores and value <= max(scores):
                 raise InvalidInputError("the score is not better than the one before.")
         elif body["value"] is not None:
             raise InvalidInputError("it holds a value where none was published.")

@@ -108,8 +108,8 @@ def table_leakage(
 
     `table[c][r]` is the probability of answer r when the count is c.
     """
-    found = count_laws(beliefs, length, query)
-    return found.spread(np.asarray(table, dtype=np.float64))
+    laws = count_laws(beliefs, length, query)
+    return laws.spread(np.asarray(table, dtype=np.float64))
 
 
 _TOLERANCE = 1e-9
@@ -235,6 +235,7 @@ def repair(
             return mixed, total, share
         miss = Fraction(failing) / total
         needed = miss * size / (_uniform_slack(epsilon, cap) + miss * size)
+        # At least doubled, so that a few attempts suffice.
         share = min(Fraction(1), 2 * share + _round_up(needed))
         if share >= Fraction(1, 2):
             break

@@ -314,10 +314,10 @@ def _matrix(loss: Any) -> MatrixLoss:
             f"{entries.shape}."
         )
     rows = loss.tolist() if isinstance(loss, np.ndarray) else loss
-    given = None
+    fractions = None
     if any(isinstance(value, Fraction) for row in rows for value in row):
-        given = tuple(tuple(to_fraction(value, "a loss") for value in row) for row in rows)
-    return MatrixLoss(_checked(entries, "matrix"), given)
+        fractions = tuple(tuple(to_fraction(value, "a loss") for value in row) for row in rows)
+    return MatrixLoss(_checked(entries, "matrix"), fractions)
 
 
 def _refuse_ragged(loss: Any) -> None:

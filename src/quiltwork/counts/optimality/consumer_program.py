@@ -150,6 +150,7 @@ def optimal_mechanism(consumer: Consumer, n: int, alpha: Number) -> OptimalMecha
     loss = expected_loss(exact, costs)
     geometric = GeometricMechanism(size, alpha=level).matrix(exact=True).tolist()
     mapping, remapped_loss = best_remap(geometric, consumer)
+    # Where the theorem applies the remap is optimal, and exact where the solver is not.
     if remapped_loss <= loss:
         exact, mixed = compose(geometric, deterministic(mapping)), Fraction(0)
         loss = remapped_loss
