@@ -195,7 +195,7 @@ def test_a_published_file_against_the_rows_of_all(cli, tmp_path):
     whole = shown.read_text()
     shown.write_text(whole.replace("cold", "bold", 1))
     ran = cli(*check[:-2], "--m", "1")
-    assert (ran.code, "1 of 14 published records is nobody's row" in ran.out) == (1, True)
+    assert (ran.code, "1 of 14 published records is no provider's row" in ran.out) == (1, True)
     assert cli(*check, "--m", "1").code == 2  # nor are the row groups those of the table
     shown.write_text(whole)
     Path(files[1]).write_text(Path(files[1]).read_text().replace("36,", "86,"))

@@ -179,7 +179,7 @@ def test_a_changed_table_or_row_is_noticed(tmp_path):
         other.loc[row, "ill"] = "leprosy"
         found = verify_published(Table(shown, None, **WIDE), Table(other, "who", **WIDE), ASKED, 1)
         assert (found.private, found.unmatched, found.verdict) == (False, 1, None)
-        assert "1 of 60 published records is nobody's row" in found.explain()
+        assert "1 of 60 published records is no provider's row" in found.explain()
 
 
 @pytest.mark.parametrize("m", [0, 1])

@@ -85,7 +85,7 @@ def test_nobody_learns_before_the_verification_says_so():
     assert min(found.told) == max_m(made.table, LDiversity(2)) + 1 > 1
     told = assess(made.table).attacks[4]
     assert (told.decided, told.certain) == ("exactly", "0")
-    assert f"It takes {min(found.told)} providers who collude" in told.found
+    assert f"{min(found.told)} colluding providers are enough" in told.found
 
 
 def test_one_provider_and_people_known_to_several_are_left_alone():

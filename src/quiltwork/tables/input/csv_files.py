@@ -98,8 +98,8 @@ def _refuse_file(source: CsvSource, header: Sequence[str]) -> NoReturn:
 
     source.rows(every_row)
     raise InvalidInputError(
-        f"Cannot read {source.path!r} as a table; give CSV in UTF-8 that begins with a line of "
-        "column names."
+        f"Cannot read {source.path!r} as a table. It must be CSV in UTF-8 that begins with a "
+        "line of column names."
     )
 
 

@@ -91,7 +91,7 @@ class PublishedVerdict(ResultBase):
     def explain(self) -> str:
         """Return whether it is private, and whose rows are in it, in a few sentences."""
         if self.verdict is None:
-            are = "is nobody's row" if self.unmatched == 1 else "are nobody's rows"
+            are = "is no provider's row" if self.unmatched == 1 else "are no provider's rows"
             return (
                 f"Not made from these rows: {self.unmatched:,} of {self.size:,} published records "
                 f"{are}. The table was changed, or made from other rows, or its labels are not "

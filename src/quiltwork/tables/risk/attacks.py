@@ -216,13 +216,14 @@ def _subtraction(result: SubtractionResult | None) -> TableAttack:
         text = "Whoever colludes, the records of others in a group never have a single value."
     else:
         size, number = next(iter(result.told.items()))
-        members = f"{size:,} providers who collude" if size > 1 else "one provider"
+        who = {0: "Outsiders are", 1: "A single provider is"}.get(
+            size, f"{size:,} colluding providers are"
+        )
         names = ", ".join(map(str, result.smallest[:5])) + (
             ", …" if len(result.smallest) > 5 else ""
         )
         text = (
-            f"It takes {members if size else 'nobody but an outsider'} to be certain of somebody's "
-            f"value; coalitions of that size are certain about {number:,} "
+            f"{who} enough to be certain of somebody's value: such coalitions learn {number:,} "
             f"record{'' if number == 1 else 's'} in all{f' (such as {names})' if names else ''}."
         )
         last = max(result.told)

@@ -28,7 +28,10 @@ METHODS: tuple[Method, ...] = get_args(Method)
 VERIFICATION_ALPHA = 0.3
 """Table II: the weight of diversity when coalitions are ordered."""
 THRESHOLD = 0.85
-"""The average fitness of the providers below which `adaptive` is `binary`, else `top-down`."""
+"""Below this average fitness of providers, `adaptive` is `binary`, else `top-down`.
+
+The value is the paper's; it was not calibrated on this code.
+"""
 
 Breached: TypeAlias = Callable[[int], bool]
 
@@ -41,8 +44,8 @@ def search(
     Raises:
         LimitReached: if that takes too many checks.
     """
-    attack_power = [group.known([i]) for i in range(group.size)]
-    scores = [score(constraint, records, VERIFICATION_ALPHA) for records in attack_power]
+    known_records = [group.known([i]) for i in range(group.size)]
+    scores = [score(constraint, records, VERIFICATION_ALPHA) for records in known_records]
     if method == "adaptive":
         method = "binary" if float(np.mean(scores)) < THRESHOLD else "top-down"
     # With shared people there is one space for each provider that stays out.
