@@ -1,9 +1,9 @@
-"""What leaks about the worst stretch of a series, or the worst row.
+"""The worst stretch of a series, or the worst row, under a Gaussian belief.
 
-In a series the leakage of a stretch is what is spent on it, and on both sides what is spent at
-each distance times how far numbers there move. It is the same for all stretches that are farther
-from every change of level than the correlation reaches, so only those near such a change are
-looked at: O(runs + nodes near their ends), whatever the length.
+The leakage about a stretch is the level spent on it, plus on both sides the level at each distance
+times the shift of the numbers there. It is equal for all stretches farther from every change of
+level than the correlation reaches, so only stretches near such a change are computed: O(runs +
+nodes near their ends), for any length.
 
 Theorem: docs/theory/gaussian.md
 """
@@ -31,10 +31,10 @@ _UP = 1 + 2.0**-40
 
 @dataclass(frozen=True, eq=False)
 class SumLevels:
-    """Run j begins at node first[j] (first[0] is 1) and ends before the next, or at `length`.
+    """The levels of sums: run j begins at node first[j] (first[0] is 1) and ends before the next.
 
-    `level` is what moving a number of the run by the whole range costs; `once` is what every
-    release costs for putting its answer on a grid, whatever moves.
+    `level` is the cost of shifting a number of the run by the whole range; `once` is the cost of
+    every release for rounding its answer to a grid, independent of the shift.
     """
 
     first: IntArray
@@ -64,7 +64,7 @@ class SumLevels:
 
     @cached_property
     def total(self) -> float:
-        """What moving every number by the whole range costs, rounded up."""
+        """The cost of shifting every number by the whole range, rounded up."""
         return math.fsum((self.level * (self.last - self.first + 1)).tolist()) * _UP + self.once
 
     def at(self, nodes: IntArray) -> FloatArray:
@@ -72,7 +72,7 @@ class SumLevels:
         return self.level[np.searchsorted(self.first, nodes, side="right") - 1]
 
     def between(self, start: IntArray, stop: IntArray) -> FloatArray:
-        """The levels of start..stop added up, for many stretches."""
+        """The sums of the levels of start..stop, for many stretches."""
         sizes = self.last - self.first + 1
         before = np.concatenate([[0.0], np.cumsum(self.level * sizes)])
 
@@ -89,10 +89,10 @@ _UNIT = 2.0**-52
 
 @dataclass(frozen=True, eq=False)
 class SeriesLeakage:
-    """A stationary series, whose secrets are stretches of `episode` numbers.
+    """Leakage about a stationary series, whose secrets are stretches of `episode` numbers.
 
-    `ratio` is the difference that is hidden, as a multiple of the range: a number moves by at most
-    ratio times its reach, and after clipping by at most 1.
+    `ratio` is the hidden difference as a multiple of the range: a number shifts by at most ratio
+    times its reach, and after clipping by at most 1.
     """
 
     reach: Reach
@@ -100,10 +100,10 @@ class SeriesLeakage:
     ratio: float
 
     def worst(self, spent: SumLevels, nodes: range) -> Leak:
-        """The stretch within `nodes` about which most leaks, by its first node."""
+        """The stretch within `nodes` with the largest leakage, by its first node."""
         starts = self._starts(nodes)
-        most = self._most(spent)
-        inside = self._undisturbed(spent, starts)
+        most = self._highest_parts(spent)
+        inside = self._inner_stretch(spent, starts)
         if inside is not None and spent.at(inside)[0] == spent.most:
             return self._capped(spent, int(inside[0]), *(part[0] for part in most))
         near = self._near(spent, starts)
@@ -115,7 +115,7 @@ class SeriesLeakage:
         return self._capped(spent, int(candidates[index]), own[index], before[index], after[index])
 
     def profile(self, spent: SumLevels, nodes: range) -> tuple[IntArray, IntArray, FloatArray]:
-        """Runs of nodes, and what leaks about a stretch that begins in each."""
+        """Runs of nodes, and the leakage about a stretch that begins in each."""
         starts = self._starts(nodes)
         near = self._near(spent, starts)
         if near is None:
@@ -130,58 +130,68 @@ class SeriesLeakage:
     def parts(
         self, spent: SumLevels, starts: IntArray
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """What is spent on each stretch itself, and what is heard of it before and after it."""
+        """The level spent on each stretch itself, and the leakage through numbers before and after
+        it.
+        """
         stops = starts + self.episode - 1
         own = spent.between(starts, stops) * min(self.ratio, 1.0)
-        before = self._heard(spent, starts, forward=False)
-        after = self._heard(spent, stops, forward=True)
+        before = self._side_leakage(spent, starts, forward=False)
+        after = self._side_leakage(spent, stops, forward=True)
         return own, before, after
 
-    def _heard(self, spent: SumLevels, ends: IntArray, *, forward: bool) -> FloatArray:
-        """One side of the stretches that end at these nodes, ascending, rounded up."""
+    def _side_leakage(self, spent: SumLevels, ends: IntArray, *, forward: bool) -> FloatArray:
+        """The leakage on one side of the stretches that end at these ascending nodes,
+        rounded up.
+        """
         total = np.zeros((len(self._sums), len(ends)))
         farthest = self._sums.shape[1] - 1
         for a, b, level in zip(spent.first, spent.last, spent.level, strict=True):
             if level == 0:
                 continue
             low, high = (a - farthest, b) if forward else (a, b + farthest)
-            here = slice(*np.searchsorted(ends, [low, high + 1]))
+            affected = slice(*np.searchsorted(ends, [low, high + 1]))
             near, far = (a, b) if forward else (-b, -a)
-            away = -ends[here] if forward else ends[here]
-            near, far = near + away, far + away
+            offset = -ends[affected] if forward else ends[affected]
+            near, far = near + offset, far + offset
             inner = self._sums[:, np.clip(near - 1, 0, farthest)]
             outer = self._sums[:, np.clip(far, 0, farthest)]
-            total[:, here] += level * (outer - inner)
-        slack = spent.most * (self._left + self._sums.max() * _UNIT * (4 + farthest))
+            total[:, affected] += level * (outer - inner)
+        slack = spent.most * (self._tail_bound + self._sums.max() * _UNIT * (4 + farthest))
         return np.asarray(np.minimum(total[0], total[1:].max(axis=0)) + slack)
 
     @cached_property
     def _sums(self) -> FloatArray:
-        """Sums over distances: of the capped reach first, then of each corner without a cap."""
+        """Cumulative sums over distances: of the capped reach first, then of each corner without a
+        cap.
+        """
         corners = self.reach.corners * self.ratio
         rows = np.vstack([np.minimum(self.reach.farthest * self.ratio, 1.0), corners])
         return np.concatenate([np.zeros((len(rows), 1)), np.cumsum(rows, axis=1)], axis=1)
 
     @property
-    def _left(self) -> float:
+    def _tail_bound(self) -> float:
         return self.reach.tail * self.ratio
 
     @property
     def _distances(self) -> int:
         return int(self._sums.shape[1]) - 1
 
-    def _most(self, spent: SumLevels) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """The parts of a stretch with the highest level all around it, which no other exceeds."""
+    def _highest_parts(self, spent: SumLevels) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """The parts of a stretch surrounded by the highest level, which bound those of
+        any other.
+        """
         middle = np.array([self._distances + 1])
         length = 2 * self._distances + self.episode
-        alone = SumLevels(np.array([1]), np.array([spent.most]), length, spent.once)
-        return self.parts(alone, middle)
+        constant = SumLevels(np.array([1]), np.array([spent.most]), length, spent.once)
+        return self.parts(constant, middle)
 
     def _starts(self, nodes: range) -> range:
         return range(nodes.start, max(nodes.stop - self.episode, nodes.start) + 1)
 
-    def _undisturbed(self, spent: SumLevels, starts: range) -> IntArray | None:
-        """A stretch around which the level does not change, of those the one with the highest."""
+    def _inner_stretch(self, spent: SumLevels, starts: range) -> IntArray | None:
+        """A stretch with no change of level within reach, of those the one with the
+        highest level.
+        """
         low = np.maximum(spent.first + self._distances, starts.start)
         high = np.minimum(spent.last - self._distances - self.episode + 1, starts.stop - 1)
         fits = np.flatnonzero(low <= high)
@@ -191,7 +201,7 @@ class SeriesLeakage:
         return low[best : best + 1]
 
     def _near(self, spent: SumLevels, starts: range) -> IntArray | None:
-        """All stretches near a change of level or an end; None if they are too many."""
+        """All stretches near a change of level or an end; None if there are too many."""
         corners = np.unique(np.concatenate([spent.first, [spent.length + 1]]))
         width = self._distances + self.episode
         low = np.maximum(corners - width, starts.start)
@@ -209,30 +219,32 @@ class SeriesLeakage:
 
 @dataclass(frozen=True, eq=False)
 class RowsLeakage:
-    """Rows of families; the secret is the number of one row."""
+    """Leakage about rows of families; the secret is the number of one row."""
 
     belief: GaussianRows
     ratio: float
 
     @cached_property
-    def moved(self) -> FloatArray:
-        """How far row t moves with row i, as a share of the range: entry [i, t], rounded up."""
+    def relative_shifts(self) -> FloatArray:
+        """The shift of row t per shift of row i, as a share of the range: entry [i, t],
+        rounded up.
+        """
         deviations = self.belief.deviations
         slopes = np.abs(self.belief.correlation) * deviations / deviations[:, np.newaxis]
         return np.minimum(slopes * self.ratio * (1 + (self.belief.size + 8) * _UNIT), 1.0)
 
     def worst(self, spent: SumLevels, nodes: range) -> Leak:
-        """The row among `nodes` about which most leaks."""
+        """The row among `nodes` with the largest leakage."""
         first, _, leak = self.profile(spent, nodes)
         index = int(np.argmax(leak))
         own = float(spent.at(first)[index]) * min(self.ratio, 1.0) + spent.once
-        added = max(0.0, float(leak[index]) - own)
-        return Leak(float(leak[index]), int(first[index]), own, 0.0, added)
+        influence = max(0.0, float(leak[index]) - own)
+        return Leak(float(leak[index]), int(first[index]), own, 0.0, influence)
 
     def profile(self, spent: SumLevels, nodes: range) -> tuple[IntArray, IntArray, FloatArray]:
-        """What leaks about each row. O(rows·size of a family)."""
+        """The leakage about each row. O(rows·size of a family)."""
         size = self.belief.size
         levels = spent.at(np.arange(1, self.belief.length + 1)).reshape(-1, size)
-        every = (levels @ self.moved.T).ravel() * (1 + size * _UNIT) + spent.once
+        leaks = (levels @ self.relative_shifts.T).ravel() * (1 + size * _UNIT) + spent.once
         rows = np.arange(nodes.start, nodes.stop)
-        return rows, rows, np.minimum(every[rows - 1], spent.total)
+        return rows, rows, np.minimum(leaks[rows - 1], spent.total)
