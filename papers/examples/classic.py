@@ -23,7 +23,7 @@ _CHUNK = 500
 
 @dataclass(frozen=True)
 class World:
-    """How rows are made.
+    """The distribution of the rows of the classic experiment.
 
     Attributes:
         rows: n, of each set.
@@ -31,7 +31,7 @@ class World:
         signal: how many features are correlated with the label.
         bias: their correlation with the label.
         shared: the share of a feature's value copied from a common factor of its block of ten.
-        copies: rows come in clusters of so many equal rows.
+        copies: the number of equal rows in each cluster.
     """
 
     rows: int
@@ -54,8 +54,8 @@ class World:
                 taken = rng.random((count, stop - start), dtype=np.float32) < self.shared
                 block = np.where(taken, np.repeat(factors, 10, axis=1)[:, : stop - start], block)
             data[:, start:stop] = block
-        tied = rng.random((count, self.signal)) < self.bias
-        data[:, : self.signal] = np.where(tied, label[:, None], data[:, : self.signal])
+        copied = rng.random((count, self.signal)) < self.bias
+        data[:, : self.signal] = np.where(copied, label[:, None], data[:, : self.signal])
         data[:, -1] = label
         return np.repeat(data, self.copies, axis=0)
 

@@ -1,7 +1,7 @@
-"""Anonymization of many providers' tables: Table I made private, and Figures 9 to 12 on Adult.
+"""Anonymization of tables of several providers: Table I, and Figures 9 to 12 on Adult.
 
-Ten providers with exponentially falling shares, eight quasi-identifiers, occupation as what is
-sensitive; k = 30, l = 4, m = 3 unless a figure varies them (Table II). Query errors are relative:
+Ten providers with exponentially falling shares, eight quasi-identifiers, occupation as sensitive
+value; k = 30, l = 4, m = 3 unless a figure varies them (Table II). Query errors are relative:
 |estimate − count| / max(count, 0.1 % of the rows), over random queries of 2 to 4 predicates.
 """
 
@@ -36,7 +36,7 @@ ALGORITHMS: dict[str, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class _Measured:
-    """One anonymization: the value that a figure varies, and what it took and cost."""
+    """A point of a figure: algorithm, value on the x axis, CPU seconds, query error, groups."""
 
     algorithm: str
     x: int
@@ -46,7 +46,7 @@ class _Measured:
 
 
 def adult(rows: int) -> Table:
-    """Return some complete records of Adult, spread over ten providers."""
+    """Return `rows` random complete records of Adult, assigned to ten providers."""
     import numpy as np
     import pandas
 

@@ -17,13 +17,13 @@ _SLACK = 1e-9
 
 @experiment(
     "geometric-theorem-6-1",
-    title="Only the geometric mechanism serves everybody",
+    title="Only the geometric mechanism is optimal for every consumer",
     item="geometric-mechanism, Theorem 6.1",
     quick={"largest": 3},
     full={"largest": 6},
 )
 def uniqueness(progress: Progress, largest: int) -> Findings:
-    """Uniform prior and binary loss: between which ends each entry of the optima lies."""
+    """Uniform prior and binary loss: the range of each entry over all optimal mechanisms."""
     import numpy as np
 
     from quiltwork.counts import GeometricMechanism
@@ -45,8 +45,8 @@ def uniqueness(progress: Progress, largest: int) -> Findings:
     )
     return Findings(
         "A consumer with a uniform prior and binary loss has no optimum but G, so a mechanism that "
-        "serves everybody is G under other names. For α = 1, which the theorem includes, that is "
-        "not so.",
+        "is optimal for every consumer is G up to a permutation of its answers. For α = 1, which "
+        "the theorem includes, that is false.",
         tuple(rows),
     )
 
