@@ -59,6 +59,12 @@ Proof.
 by move=> R S p q u d e d1 e1 p0 q0 p1 q1 cross u0 limits; exact: contraction.
 Qed.
 
+Theorem box_checked : box_statement.
+Proof.
+move=> R S K D f g K0 K1 chg F d e d1 e1 roots cross F0 step k x x' h.
+exact: (box K0 K1 chg d1 e1 roots cross F0 step).
+Qed.
+
 Theorem tradeoff_rules_checked : tradeoff_rules_statement.
 Proof. by move=> R O P Q U a b; split; [exact: composition | exact: complement]. Qed.
 

@@ -1,6 +1,7 @@
 (* The contraction step of sets of matrices. *)
 From Coq Require Import Ring.
 From mathcomp Require Import all_ssreflect all_algebra.
+From Quiltwork Require Import Statements Sides.
 
 Set Implicit Arguments.
 Unset Strict Implicit.
@@ -134,3 +135,60 @@ by rewrite mulr_ge0_le0 ?u0 // subr_le0.
 Qed.
 
 End Contraction.
+
+(* Every sequence of matrices from a set, with one number for all pairs. *)
+Section Box.
+Variables (R : realFieldType) (S : finType) (K : nat -> S -> S -> R).
+Variables (D : seq S -> seq S -> R) (f : nat -> S -> S -> R) (g : nat -> R).
+Hypotheses (K0 : forall j x z, 0 <= K j x z) (K1 : forall j x, \sum_z K j x z = 1).
+Hypothesis chg : charges D f g.
+Variables (F d e : nat -> R).
+Hypotheses (d1 : forall m, 1 <= d m) (e1 : forall j, 1 <= e j).
+Hypothesis roots : forall j, g j * F j <= e j ^+ 2.
+Hypothesis cross : forall m j x x' z z', steps K m j x z * steps K m j x' z'
+  <= d m ^+ 2 * (steps K m j x z' * steps K m j x' z).
+Hypothesis F0 : 1 <= F 0%N.
+Hypothesis step : forall k, exists m j, k = (m + j)%N /\
+  (\prod_(j.+1 <= i < (m + j).+1) g i) * ((1 + d m * e j) / (d m + e j)) ^+ 2 <= F k.+1.
+
+Lemma steps_ge0 m j x z : 0 <= steps K m j x z.
+Proof. by elim: m x => [|m IH] x //=; apply: sumr_ge0 => y _; rewrite mulr_ge0. Qed.
+
+Lemma steps_sum m j x : \sum_z steps K m j x z = 1.
+Proof.
+elim: m x => [|m IH] x //=; rewrite exchange_big /= -[RHS](K1 (m.+1 + j) x).
+by apply: eq_bigr => y _; rewrite -mulr_sumr IH mulr1.
+Qed.
+
+Lemma F_ge0 k : 0 <= F k.
+Proof.
+case: k => [|k]; first exact: le_trans ler01 F0.
+have [m [j [_ le]]] := step k; apply: le_trans le; rewrite mulr_ge0 ?sqr_ge0 //.
+by apply: prodr_ge0 => i _; exact: (charge_most_ge0 chg).
+Qed.
+
+Lemma box_support : support K (fun=> 1 : R) (fun=> predT).
+Proof. by split=> // _; exact: ler01. Qed.
+
+Lemma box_recursion :
+  recursion K (fun=> 1) f g (fun=> predT) (fun k _ _ => F k) (fun _ _ _ => true).
+Proof.
+move=> k x x' _ _ _ _; split; first exact: F_ge0.
+case: k => [|k]; first by left; rewrite /by_total big_geq //= !mulr1.
+have [m [j [kmj le]]] := step k; rewrite kmj in le *; right; exists m, j; split=> // u [u0 limits].
+apply: le_trans (ler_wpmul2r _ le); last first.
+  by apply: sumr_ge0 => z _; rewrite mulr_ge0 ?steps_ge0.
+rewrite -mulrA; apply: ler_wpmul2l.
+  by apply: prodr_ge0 => i _; exact: (charge_most_ge0 chg).
+apply: (contraction (d1 m) (e1 j)) => //; try by move=> *; rewrite ?steps_ge0 ?steps_sum.
+move=> z z'; have [<-|ne] := eqVneq z z'.
+  by rewrite ler_pemull // expr2 mulr_ege1.
+apply: le_trans (limits z z' isT isT ne isT) _; apply: ler_wpmul2r => //.
+by apply: le_trans (roots j); apply: ler_wpmul2r; [exact: F_ge0 | exact: (charge_most chg)].
+Qed.
+
+Theorem box k x x' h : x != x' -> nonnegative k h -> moves_by D k h ->
+  beyond K (fun=> 1) k x h <= F k * beyond K (fun=> 1) k x' h.
+Proof. by move=> ne; exact: (side_bound box_support chg box_recursion). Qed.
+
+End Box.

@@ -479,6 +479,24 @@ Definition contraction_statement : Prop :=
     (forall z, 0 <= u z) -> (forall z z', u z <= e ^+ 2 * u z') ->
   \sum_z p z * u z <= ((1 + d * e) / (d + e)) ^+ 2 * \sum_z q z * u z.
 
+(* docs/theory/sweep.md, Sets of matrices: "R_t = min_n (sum f_u + L) with alpha = f_{t+n} + R_{t+n},
+   one number for all pairs", for every sequence of matrices K from the set: d m ^ 2 bounds all
+   cross-ratios of products of m.+1 of them. To the left K are the backward kernels of any start,
+   whose cross-ratios are those of the matrices. *)
+Definition box_statement : Prop :=
+  forall (R : realFieldType) (S : finType) (K : nat -> S -> S -> R)
+    (D : seq S -> seq S -> R) (f : nat -> S -> S -> R) (g : nat -> R),
+    (forall j x z, 0 <= K j x z) -> (forall j x, \sum_z K j x z = 1) -> charges D f g ->
+  forall (F d e : nat -> R),
+    (forall m, 1 <= d m) -> (forall j, 1 <= e j) -> (forall j, g j * F j <= e j ^+ 2) ->
+    (forall m j x x' z z', steps K m j x z * steps K m j x' z'
+       <= d m ^+ 2 * (steps K m j x z' * steps K m j x' z)) ->
+    1 <= F 0%N ->
+    (forall k, exists m j, k = (m + j)%N /\
+       (\prod_(j.+1 <= i < (m + j).+1) g i) * ((1 + d m * e j) / (d m + e j)) ^+ 2 <= F k.+1) ->
+  forall k x x' h, x != x' -> nonnegative k h -> moves_by D k h ->
+    beyond K (fun=> 1) k x h <= F k * beyond K (fun=> 1) k x' h.
+
 (** * 8. Trade-offs: Gaussian noise and (epsilon, delta) *)
 
 (* A curve bounds H_c(P || Q), the largest P(E) - c Q(E) over all events E, for every c > 0. *)
