@@ -170,8 +170,8 @@ def test_decimals_prefixes_and_dates():
         (lambda: Hierarchy.intervals(["flu"], [5]), "not a number"),
         (lambda: Hierarchy.intervals([None], [5]), "at least one value"),
         (lambda: Hierarchy.prefixes(["abc"], [1, 2]), "must decrease"),
-        (lambda: Hierarchy.dates(["03/09/2024"], ["year"]), "no date"),
-        (lambda: Hierarchy.dates(["2024-03-09"], ["year", "month"]), "growing"),
+        (lambda: Hierarchy.dates(["03/09/2024"], ["year"]), "not a date"),
+        (lambda: Hierarchy.dates(["2024-03-09"], ["year", "month"]), "fine to coarse"),
     ],
 )
 def test_rules_that_make_no_tree_are_refused(make, sentence):

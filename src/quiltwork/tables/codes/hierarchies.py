@@ -147,13 +147,13 @@ class Hierarchy:
         order = [DATE_LEVELS.index(choice(level, DATE_LEVELS, "A level")) for level in chosen]
         if not order or any(after <= before for before, after in pairwise(order)):
             raise InvalidInputError(
-                f"Give one level or more, growing, out of {', '.join(DATE_LEVELS)}."
+                f"Give one or more levels, from fine to coarse, out of {', '.join(DATE_LEVELS)}."
             )
         rows = []
         for value in _present(values):
             text, key = str(value), ordered_key(value)
             if key is None or key[0] != "date":
-                raise InvalidInputError(f"{shortened(value)} is no date; write 2024-03-09.")
+                raise InvalidInputError(f"{shortened(value)} is not a date; write 2024-03-09.")
             rows.append(
                 (key[1], (leaf_text(text), *(_PERIODS[level](text) for level in chosen), ROOT))
             )

@@ -312,10 +312,13 @@ class _Run:
         document = files.load(files.read_bytes(path), "joint", (1,))
         if (document.get("kind"), document.get("agreed")) != (kind, self.digest):
             raise InvalidInputError(
-                f"{path.name!r} was made for other boxes, columns, providers, constraints or salt."
+                f"{path.name!r} was made for other boxes, columns, providers, constraints "
+                "or salt. Ask its provider for the file of this agreement."
             )
         if not isinstance(document.get(field), str):
-            raise InvalidInputError(f"{path.name!r} has no {field}.")
+            raise InvalidInputError(
+                f"{path.name!r} is damaged: it has no {field}. Ask for it again."
+            )
         return str(document[field])
 
     def _mask(self, giver: str, taker: str, kind: str, size: int) -> Words:
