@@ -377,19 +377,22 @@ def _beside_bare(
 ) -> dict[str, list[str]]:
     _prepare_bare(bare)
     _filled(url, "levels", 10_000, LEVEL, Fraction(1))
-    _filled(url, "near", 10_000, _LARGER, budget)
+    for dataset in ("near", "capped"):  # once somebody has a cap, debits need an analyst
+        _filled(url, dataset, 10_000, _LARGER, budget)
     repeated, few, many, plain = (at_random(LEVEL, seed) for seed in (3, 2, 2, 4))
     kept, refused = next(repeated), Spending.dp(budget * 9 / 10, 1, ENTRIES)
     with Ledger.open(url) as ledger:
-        ledger.allot("near", "ana", cap=budget)
+        ledger.allot("capped", "ana", cap=budget)
         ledger.debit("levels", kept, key="kept").complete("answer")
         asks: dict[str, Callable[[], object]] = {
             "bare commit": committing(bare),
             "debit, levels decide": lambda: ledger.debit("levels", next(few)),
             "repeated key": lambda: ledger.debit("levels", kept, key="kept"),
             "debit near the budget": lambda: ledger.debit("near", next(plain)),
-            "capped debit near the budget": lambda: ledger.debit("near", next(many), analyst="ana"),
-            "refusal near the budget": lambda: ledger.debit("near", refused, analyst="ana"),
+            "capped debit near the budget": lambda: ledger.debit(
+                "capped", next(many), analyst="ana"
+            ),
+            "refusal near the budget": lambda: ledger.debit("capped", refused, analyst="ana"),
         }
         for ask in asks.values():
             timed(ask)

@@ -251,7 +251,7 @@ def test_a_dataset_may_protect_stretches(cli, url, belief, tmp_path):
     create = ["ledger", "create", url, "walks", "--belief", belief, "--length", "100"]
     ran = cli(*create, "--budget", "1", "--protect", "18")
     assert ran.code == 0, ran.err
-    assert "protects every stretch of 18 time points" in ran.out
+    assert "protects every 18 time points in a row" in ran.out
     assert cli("ledger", "show", url, "--json").document["datasets"][0]["episode"] == 18
     plan = ["ledger", "plan", url, "walks", "--ask", "count:walk", "--json"]
     scales = [

@@ -32,7 +32,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "monitor": (
             "quiltwork.cli.monitor:monitor",
-            "Compute the true leakage of plain DP at every step about each time point.",
+            "Compute the true leakage of plain DP at every step.",
         ),
         "audit": (
             "quiltwork.cli.audit:audit",
@@ -42,7 +42,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
     "Budgets": {
         "ledger": (
             "quiltwork.cli.ledger_commands:ledger",
-            "Keep budgets that survive: debit before release.",
+            "Keep durable budgets: debit before release.",
         ),
     },
     "Counts": {

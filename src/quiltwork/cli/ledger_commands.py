@@ -34,12 +34,14 @@ from quiltwork.cli.turned_beliefs import followed_zones, turned_beliefs
 from quiltwork.errors import BudgetExceeded
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from quiltwork.budget import Checkpoint, Ledger, Status
 
 
 @group()
 def ledger() -> None:
-    """Keep budgets that survive: debit before release.
+    """Keep durable budgets: debit before release.
 
     URL is sqlite:///FILE (four slashes for an absolute path) or postgresql://user@host/database.
     """
@@ -77,21 +79,21 @@ def create(
         "TIME",
     ),
     budget: Fraction = option(
-        "What all releases together may tell about any time point, or any person.",
+        "The most that all releases together may leak about any time point, or any person.",
         kind=level_number,
     ),
     protect: str | None = protect_option,
     pairs: str | None = pairs_option,
     delta: Fraction | None = option(
-        "Account for Gaussian noise: the chance that is left for more than the budget."
+        "Account for Gaussian noise: the probability left for exceeding the budget."
     ),
-    pure: Fraction | None = option("With --delta: what pure levels may add up to besides."),
+    pure: Fraction | None = option("With --delta: the largest sum of pure levels beside it."),
 ) -> None:
-    """Begin a dataset with its beliefs and its budget.
+    """Create a dataset with its beliefs and its budget.
 
     The first one creates the file or the tables. Beliefs, budget and what is protected are fixed
-    for ever. Give the final length if it is known: `extend` is refused where what was released
-    would exceed the budget in a longer series.
+    for ever. Give the final length if it is known: `extend` is refused where the releases made so
+    far would exceed the budget in a longer series.
 
     With --delta, caps on the squares of Gaussian levels per time point are computed now; a debit
     is an addition, growing is free under caps that hold for every length, and shares of analysts
@@ -119,8 +121,8 @@ def create(
             "one beginning: if clocks change while the series lasts, create the dataset with "
             "--begins 2026-01-01T00:00, the time of its first time point."
         )
-    fixed = read_episode(protect, beliefs), delta or 0, pure or 0, read_pairs(pairs, beliefs)
-    _show([_opened(url).create(dataset, beliefs, length, budget, *fixed)])
+    claim = read_episode(protect, beliefs), delta or 0, pure or 0, read_pairs(pairs, beliefs)
+    _show([_opened(url).create(dataset, beliefs, length, budget, *claim)])
 
 
 @command(example="quiltwork ledger extend sqlite:///budget.db meters 105120")
@@ -129,10 +131,10 @@ def extend(
     dataset: str = argument(),
     length: int = argument(),
 ) -> None:
-    """Let a dataset grow to LENGTH time points, if what was released still fits its budget.
+    """Let a dataset grow to LENGTH time points, if its releases still fit the budget.
 
-    Under chains it does. Under numbers and longer memory a release may reveal more in a longer
-    series: then a dataset is best created with its final length.
+    Under chains they do. Under numbers and longer memory a release may reveal more in a longer
+    series: then it is best to create a dataset with its final length.
     """
     _show([_opened(url).extend(dataset, length)])
 
@@ -153,11 +155,10 @@ def register(
 ) -> None:
     """Check the rows of FILE once, and take no other data for a dataset.
 
-    Give the options of `quiltwork release`, or --rows and those of `quiltwork count`. What is wrong
-    with a row is told here, to you. A release that this ledger pays for then takes the file as it
-    is now, read in this way, and refuses any other by one sentence. A file that has changed is
-    registered again. What is kept is where it is, how large and how old it is, as a digest; nothing
-    that is in it.
+    Give the options of `quiltwork release`, or --rows and those of `quiltwork count`. Problems with
+    rows are reported here, to you. From then on, releases that this ledger pays for accept this
+    file, unchanged and read with these options, and no other. Register a file again after a change.
+    The ledger stores a digest of its path, size and times of change, and nothing of its content.
     """
     from functools import partial
 
@@ -165,13 +166,13 @@ def register(
 
     opened = _opened(url)
     if rows:
-        written = {"delimiter": reading.delimiter, "encoding": reading.encoding}
-        found = f"{register_rows(opened, dataset, file, written):,} rows"
+        dialect = {"delimiter": reading.delimiter, "encoding": reading.encoding}
+        registered = f"{register_rows(opened, dataset, file, dialect):,} rows"
     else:
-        named = None if states is None else read_states(states)
+        labels = None if states is None else read_states(states)
         take = partial(register_series, opened, dataset)
-        found = f"{read(file, reading, states=named, take=take).points:,} time points"
-    click.echo(f"{found} registered for {dataset!r}.", err=True)
+        registered = f"{read(file, reading, states=labels, take=take).points:,} time points"
+    click.echo(f"{registered} registered for {dataset!r}.", err=True)
     _show([opened.status(dataset)])
 
 
@@ -185,9 +186,9 @@ def allot(
 ) -> None:
     """Give ANALYST a cap or a reserved share of the budget.
 
-    The budget itself bounds what all analysts learn together, whatever their shares. Once somebody
-    has a cap, only those who were named here can spend; without --cap and --reserved, ANALYST may
-    use whatever is left.
+    The budget bounds what all analysts learn together, whatever their shares. Once anybody has a
+    cap, only analysts named here can spend; without --cap and --reserved, ANALYST may use whatever
+    is left.
     """
     _show([_opened(url).allot(dataset, analyst, cap, reserved)])
 
@@ -217,16 +218,16 @@ def show(
     _show(opened.datasets() if dataset is None else [opened.status(dataset)])
 
 
-def _show(found: Any) -> None:
+def _show(statuses: Iterable[Status]) -> None:
     from quiltwork.cli.ledger_text import status_document, status_lines
 
-    statuses = list(found)
-    body = {"datasets": [status_document(status) for status in statuses]}
-    emit(files.dump("ledger-status", 1, body), status_lines(statuses))
+    listed = list(statuses)
+    body = {"datasets": [status_document(status) for status in listed]}
+    emit(files.dump("ledger-status", 1, body), status_lines(listed))
 
 
-_after = option("From the entry after this one on.", "NUMBER", default=0)
-_limit = option("At most so many.", "N")
+_after = option("Start after this entry.", "NUMBER", default=0)
+_limit = option("List at most so many.", "N")
 
 
 @command(
@@ -255,13 +256,14 @@ def notes(
     after: int = _after,
     limit: int | None = _limit,
 ) -> None:
-    """List what changed nothing: debits that were refused, and what a service read for others."""
-    found = _opened(url).notes(after, limit)
+    """List notes: refused debits, and what a service read for others. They change no total."""
+    notes = _opened(url).notes(after, limit)
     lines = [
-        f"{one.number:>8}  {one.at}  {one.kind:<8} {one.dataset}  {one.who or '-'}: {one.text}"
-        for one in found
+        f"{note.number:>8}  {note.at}  {note.kind:<8} {note.dataset}  "
+        f"{note.who or '-'}: {note.text}"
+        for note in notes
     ]
-    emit(files.dump("ledger-notes", 1, {"notes": [one.body() for one in found]}), lines)
+    emit(files.dump("ledger-notes", 1, {"notes": [note.body() for note in notes]}), lines)
 
 
 @command(
@@ -274,26 +276,26 @@ def notes(
 def verify(
     url: str = argument(),
     checkpoint: str | None = option("Written by `export --checkpoint` earlier.", "FILE"),
-    since: bool = option("Check only what was written after the checkpoint, which is quick."),
+    since: bool = option("Check only the entries after the checkpoint, which is quick."),
 ) -> None:
-    """Check that the log is what was written; exit code 3 if not.
+    """Verify that the log is as it was written; exit code 3 if not.
 
     With a checkpoint that was kept elsewhere, also that nothing before it was cut off, rewritten
     or replaced by a backup.
     """
-    seen = _read_checkpoint(checkpoint)
+    earlier = _read_checkpoint(checkpoint)
     if since:
-        if seen is None:
-            raise click.UsageError("--since needs --checkpoint: since when?")
-        end = _opened(url).verify_since(seen)
-        new = end.count - seen.count
+        if earlier is None:
+            raise click.UsageError("--since needs --checkpoint FILE, to start from")
+        end = _opened(url).verify_since(earlier)
+        new = end.count - earlier.count
         emit(
             end.to_json(), [f"Intact: {new} entries since {checkpoint!r} are as they were written."]
         )
         return
-    found = _opened(url).verify(seen)
+    end = _opened(url).verify(earlier)
     against = "" if checkpoint is None else f" and continue {checkpoint!r}"
-    emit(found.to_json(), [f"Intact: {found.count} entries are as they were written{against}."])
+    emit(end.to_json(), [f"Intact: {end.count} entries are as they were written{against}."])
 
 
 @command(
@@ -314,7 +316,7 @@ def export(
     """Write a backup, a checkpoint, or both; without options, print a checkpoint."""
     opened = _opened(url)
     if last and output is None:
-        raise click.UsageError("--last needs --output: without a file nothing could go on")
+        raise click.UsageError("--last needs --output FILE, from which the ledger is restored")
     if output is None:
         end = opened.checkpoint()
     else:
@@ -339,26 +341,26 @@ def restore(
     url: str = argument(),
     checkpoint: str | None = option("The newest one known.", "FILE"),
     lost: tuple[str, ...] = option(
-        "What releases after the backup may have spent on each time point; 0 if there were none.",
+        "The most that releases after the backup spent on each time point; 0 if there were none.",
         "DATASET=LEVEL",
     ),
 ) -> None:
-    """Begin a ledger from a backup, after the ledger itself was lost.
+    """Restore a ledger from a backup, after the ledger itself was lost.
 
-    Debits that followed the backup are not in it, so all datasets come back retired, but for those
-    of which --lost says what may have been spent since: that is debited. After `export --last`
-    nothing followed, and everything is open again: so a ledger goes to another place.
+    Debits that followed the backup are not in it, so all datasets come back retired, except those
+    for which --lost states what may have been spent since: that is debited. After `export --last`
+    nothing followed, and every dataset is open again: that is how a ledger is moved.
     """
     from quiltwork.budget import Ledger
 
     files.refuse_device(file)
-    found = dict(_read_lost(one) for one in lost)
-    _show(Ledger.restore(file, url, _read_checkpoint(checkpoint), found).datasets())
+    lost_levels = dict(_parse_lost(text) for text in lost)
+    _show(Ledger.restore(file, url, _read_checkpoint(checkpoint), lost_levels).datasets())
 
 
-def _read_lost(text: str) -> tuple[str, list[dict[str, Any]]]:
-    name, found, level = text.rpartition("=")
-    if not found or not name:
+def _parse_lost(text: str) -> tuple[str, list[dict[str, Any]]]:
+    name, separator, level = text.rpartition("=")
+    if not separator or not name:
         raise click.UsageError(f"--lost takes DATASET=LEVEL, such as meters=0.2, not {text!r}.")
     amount = exact_number(level)
     return name, [{"dp_epsilon": amount, "label": "lost after the backup"}] if amount else []
@@ -377,8 +379,8 @@ def plan(
     url: str = argument(),
     dataset: str = argument(),
     ask: tuple[str, ...] = option(
-        "A query as in `release`; @144 asks it on each 144 time points in turn, @28/1 on the last "
-        "28 of every one, @1:10 on those.",
+        "A query as in `release`; @144 repeats it on consecutive windows of 144 time points, @28/1 "
+        "on the last 28 of every one, @1:10 asks it on time points 1 to 10.",
         "QUERY[@WINDOW]",
     ),
     year: int | None = option("Plan a calendar year instead.", "YEAR"),
@@ -393,19 +395,19 @@ def plan(
     monthly: str | None = option("With --year: every month.", "QUERY"),
     protect: str | None = protect_option,
     output: str | None = option(
-        "Keep the plan here, for `quiltwork release --plan`.", "FILE", names="-o --output"
+        "Write the plan here, for `quiltwork release --plan`.", "FILE", names="-o --output"
     ),
     report: str | None = report_option,
 ) -> None:
-    """Find the noise with which releases to come use up the budget exactly.
+    """Find the noise with which planned releases use up the budget exactly.
 
-    Nothing is spent; `quiltwork release --plan` makes each of them with the noise that is found.
-    Every kind of release is shown with its expected error, a verdict, and what splitting the budget
-    evenly would give. Of a dataset with δ noise is Gaussian, beside geometric noise for the same
-    budget: the plan says which is quieter, and by how much. Stretches are as long as those of the
+    Nothing is spent; `quiltwork release --plan` makes each of them with the planned noise. Every
+    kind of release is shown with its expected error, a verdict, and the error if the budget were
+    split evenly. For a dataset with δ noise is Gaussian, beside geometric noise for the same
+    budget: the plan says which is quieter, and by how much. Episodes are as long as those of the
     dataset, or with --protect longer.
     """
-    from quiltwork.budget import plan as planned
+    from quiltwork.budget import plan as plan_releases
     from quiltwork.budget.accounting.stored_plan import plan_document
     from quiltwork.cli.ledger_text import read_schedule
 
@@ -416,12 +418,13 @@ def plan(
         raise BudgetExceeded(f"Dataset {dataset!r} is retired ({status.retired}): nothing to plan.")
     spent = [debit.spending for debit in opened.history(dataset)]
     kinds = {"daily": daily, "weekly": weekly, "monthly": monthly}
-    step = next((one.grid.step for one in status.beliefs if one.grid and one.grid.step), None)
+    grids = [belief.grid for belief in status.beliefs if belief.grid is not None]
+    step = next((grid.step for grid in grids if grid.step), None)
     if points_per_day is None and step is not None and 86_400 % step == 0:
         points_per_day = 86_400 // step
     zone = _zone_of(opened, status, timezone)
     queries = read_schedule(ask, status, year, points_per_day, kinds, zone)
-    found = planned(
+    releases = plan_releases(
         status.beliefs,
         length=status.length,
         budget=status.exact_budget,
@@ -432,17 +435,17 @@ def plan(
         delta=status.exact_delta,
         pure=opened.accountant(dataset).profile().pure_share if status.delta else 0,
     )
-    about = dataset, status.length or len(found.items), episode, status.beliefs, pairs
-    document = files.dump("ledger-plan", 1, plan_document(found, *about))
+    settings = dataset, status.length or len(releases.items), episode, status.beliefs, pairs
+    document = files.dump("ledger-plan", 1, plan_document(releases, *settings))
     if report is not None:
         from quiltwork.budget.accounting.stored_plan import StoredPlan
         from quiltwork.cli.plan_page import plan_page, year_dates
 
         stored = StoredPlan.from_json(document)
         dated = None if year is None or ask else year_dates(stored, year, points_per_day, zone)
-        files.write(report, plan_page(found, stored, status.beliefs, dated))
-    lines = [*found.table().splitlines(), "", *found.explain().splitlines()]
-    lines += [] if found.spent else ["Nothing was spent before."]
+        files.write(report, plan_page(releases, stored, status.beliefs, dated))
+    lines = [*releases.table().splitlines(), "", *releases.explain().splitlines()]
+    lines += [] if releases.spent else ["Nothing was spent before."]
     if output is not None:
         files.write(output, document + "\n")
         lines.append(f"Plan in {output}")
@@ -450,7 +453,7 @@ def plan(
 
 
 def _zone_of(opened: Ledger, status: Status, typed: str | None) -> str | None:
-    """Return the zone of a dataset's year: as typed, as registered, or as its beliefs follow it."""
+    """Return the time zone of a dataset's year: as typed, as registered, or of its beliefs."""
     from quiltwork.beliefs import DatedChain
     from quiltwork.series.registration import registered_reading
 
@@ -458,7 +461,8 @@ def _zone_of(opened: Ledger, status: Status, typed: str | None) -> str | None:
         return None if typed == "none" else typed
     if zone := registered_reading(opened, status.dataset).get("timezone"):
         return str(zone)
-    zones = {one.calendar.zone for one in status.beliefs if isinstance(one, DatedChain)}
+    dated = [belief for belief in status.beliefs if isinstance(belief, DatedChain)]
+    zones = {belief.calendar.zone for belief in dated}
     return zones.pop() if len(zones) == 1 else None
 
 
@@ -471,9 +475,9 @@ def _zone_of(opened: Ledger, status: Status, typed: str | None) -> str | None:
 def largest(
     url: str = argument(),
     dataset: str = argument(),
-    window: str | None = option("Of these time points; all of them if left out.", "START:STOP"),
-    ask: str | None = option("Also the smallest noise for this query there.", "QUERY"),
-    analyst: str | None = option("Within this share.", "NAME"),
+    window: str | None = option("On these time points.  [default: all]", "START:STOP"),
+    ask: str | None = option("Also show the smallest noise for this query there.", "QUERY"),
+    analyst: str | None = option("Within this analyst's share.", "NAME"),
 ) -> None:
     """Show the largest release that still fits: its level, its epsilon, and its noise.
 
@@ -484,10 +488,10 @@ def largest(
 
     opened = _opened(url)
     status = opened.status(dataset)
-    where = (1, status.length or 1) if window is None else read_window(window)
-    query = None if ask is None else read_query(ask, status.beliefs[0].states, None).on(*where)
-    found = largest_release(opened, status, where, query, analyst)
-    emit(files.dump("ledger-largest", 1, largest_document(found)), largest_lines(found))
+    points = (1, status.length or 1) if window is None else read_window(window)
+    query = None if ask is None else read_query(ask, status.beliefs[0].states, None).on(*points)
+    release = largest_release(opened, status, points, query, analyst)
+    emit(files.dump("ledger-largest", 1, largest_document(release)), largest_lines(release))
 
 
 @command(
@@ -501,26 +505,26 @@ def spend(
     url: str = argument(),
     dataset: str = argument(),
     epsilon: Fraction | None = option(
-        "The level of a mechanism that is plainly private, about each time point.",
+        "The level of a mechanism of pure differential privacy, per time point.",
         kind=level_number,
     ),
-    rho: Fraction | None = option("Instead, of a dataset with a delta: of Gaussian noise."),
+    rho: Fraction | None = option("Instead, for a dataset with a delta: rho of Gaussian noise."),
     neighbours: Any = option(
         "What its level is for: a time point that is added or removed (OpenDP's "
-        "symmetric distance, most libraries), or one that is exchanged.",
+        "symmetric distance, most libraries), or one that is substituted.",
         kind=("add-remove", "substitute"),
     ),
-    start: int = option("The first time point that it used.", "N", default=1),
-    stop: int | None = option("The last one; the end of the series if left out.", "N"),
+    start: int = option("The first time point used.", "N", default=1),
+    stop: int | None = option("The last one.  [default: the end of the series]", "N"),
     what: str = option("What was released, for the history.", "TEXT", default=""),
-    key: str | None = option("Asking again under one key debits nothing.", "TEXT"),
-    analyst: str | None = option("Out of whose share.", "NAME"),
+    key: str | None = option("An idempotency key: repeating it debits nothing.", "TEXT"),
+    analyst: str | None = option("The analyst whose share is debited.", "NAME"),
 ) -> None:
     """Debit a release of another program, before it is made.
 
-    One budget is for everything that is released from a dataset, whatever made it. The level is per
-    time point; a mechanism that adds or removes records is debited twice its level, since to
-    exchange one is to remove one and to add one.
+    All releases from a dataset share one budget, whichever program makes them. The level is per
+    time point; a level for adding or removing records is debited twice, since substituting a
+    record is removing one and adding one.
     """
     from quiltwork.cli.largest_release import spend as debit
     from quiltwork.cli.paying import spent_so_far
@@ -529,8 +533,8 @@ def spend(
         raise click.UsageError("give --epsilon, or --rho for Gaussian noise")
     if epsilon is not None and neighbours is None:
         raise click.UsageError(
-            "say what the level is for: --neighbours add-remove (OpenDP, most libraries), or "
-            "--neighbours substitute"
+            "give the neighbours that the level is for: --neighbours add-remove (OpenDP, most "
+            "libraries), or --neighbours substitute"
         )
     opened = _opened(url)
     length = opened.status(dataset).length or 1
@@ -544,11 +548,8 @@ def spend(
         "total": status.total,
         "budget": status.budget,
     }
-    said = f"Entry {receipt.number}: debited on time points {start}..{stop or length}."
-    emit(
-        files.dump("ledger-spend", 1, body),
-        [said, f"{spent_so_far(status)}."],
-    )
+    debited = f"Entry {receipt.number}: debited on time points {start}..{stop or length}."
+    emit(files.dump("ledger-spend", 1, body), [debited, f"{spent_so_far(status)}."])
 
 
 def _read_checkpoint(path: str | None) -> Checkpoint | None:

@@ -1,4 +1,4 @@
-"""What `quiltwork ledger` is asked and what it shows: datasets, debits, plans, as text and JSON."""
+"""Text and JSON of `quiltwork ledger`: datasets, debits, and the schedules of plans."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ if TYPE_CHECKING:
 
 
 def status_document(status: Status) -> dict[str, Any]:
-    """Write a dataset; the budget is exact."""
+    """Return a dataset as JSON values, with its exact budget."""
     charged = {name: float(charge) for name, charge in status.charged.items()}
     return {**status.body(), "budget": str(status.exact_budget), "charged": charged}
 
 
 def status_lines(statuses: Sequence[Status]) -> Iterator[str]:
-    """Show datasets as a table; a single one with its beliefs and shares."""
+    """Yield datasets as a table; a single one with its beliefs and shares."""
     rows = [
         [
             s.dataset,
@@ -45,16 +45,16 @@ def status_lines(statuses: Sequence[Status]) -> Iterator[str]:
     yield ""
     if status.beliefs == (PEOPLE,):
         yield (
-            "accounts for persons, each replaced as a whole; an epsilon for adding or removing one "
-            "is debited twice, which --adjacency replace avoids"
+            "accounts for persons: levels are for replacing all rows of one person, and a level "
+            "for adding or removing a person is debited twice; use --adjacency replace"
         )
     else:
         yield from (f"belief: {belief!r}" for belief in status.beliefs)
     if status.episode > 1:
-        yield f"protects every stretch of {status.episode} time points"
+        yield f"protects every {status.episode} time points in a row"
     if status.pairs is not None:
-        kept = ", ".join(f"{a} from {b}" for a, b in status.pairs)
-        yield f"keeps apart {kept}; other pairs of states are not protected"
+        pairs = ", ".join(f"{a} from {b}" for a, b in status.pairs)
+        yield f"keeps apart {pairs}; other pairs of states are not protected"
     if status.delta:
         yield (
             f"{format_up(100 * status.used, 6)} % of the squares that a time point may spend is "
@@ -69,13 +69,13 @@ def status_lines(statuses: Sequence[Status]) -> Iterator[str]:
 
 
 def debit_document(debit: Debit) -> dict[str, Any]:
-    """Write a debit."""
-    told = {"spending": debit.spending.to_body(), "composes_by": debit.composes_by}
-    return {**debit.body(), **told}
+    """Return a debit as JSON values."""
+    spending = {"spending": debit.spending.to_body(), "composes_by": debit.composes_by}
+    return {**debit.body(), **spending}
 
 
 def history_lines(debits: Sequence[Debit]) -> Iterator[str]:
-    """Show debits as a table."""
+    """Yield debits as a table."""
     if not debits:
         yield "No debits yet."
         return
@@ -98,7 +98,7 @@ def history_lines(debits: Sequence[Debit]) -> Iterator[str]:
 
 
 def _level(debit: Debit) -> str:
-    """What it spends per time point: a pure level, or μ of Gaussian noise."""
+    """Return the level per time point as text: a pure level, or μ of Gaussian noise."""
     spending, level = debit.spending, debit.spending.dp_epsilon
     if spending.composes_by == "squares":
         return f"μ {math.sqrt(spending.square):.6g}"
@@ -106,22 +106,22 @@ def _level(debit: Debit) -> str:
 
 
 def read_schedule(
-    asked: Sequence[str],
+    queries: Sequence[str],
     status: Status,
     year: int | None,
     points_per_day: int | None,
     calendar_kinds: Mapping[str, str | None],
     timezone: str | None = None,
 ) -> tuple[Planned, ...]:
-    """Read the releases to come: queries with windows, or a calendar year of a zone.
+    """Parse planned releases: queries with windows, or a calendar year of a time zone.
 
     Raises:
-        click.UsageError: if neither, or both, are asked for.
+        click.UsageError: for neither or both, and if the length of a time point is unknown.
     """
     from quiltwork.budget import calendar
 
     kinds = {kind: text for kind, text in calendar_kinds.items() if text}
-    if bool(asked) == bool(kinds):
+    if bool(queries) == bool(kinds):
         raise click.UsageError("give either --ask, or --year with --daily, --weekly or --monthly")
     if kinds and (year is None or points_per_day is None):
         raise click.UsageError(
@@ -130,23 +130,22 @@ def read_schedule(
         )
     states = status.beliefs[0].states
     if year is not None and points_per_day is not None and kinds:
-        queries = {kind: read_query(text, states, None) for kind, text in kinds.items()}
-        return calendar(year, points_per_day, **queries, timezone=timezone)
-    return tuple(one for text in asked for one in _asked(text, status))
+        by_kind = {kind: read_query(text, states, None) for kind, text in kinds.items()}
+        return calendar(year, points_per_day, **by_kind, timezone=timezone)
+    return tuple(planned for text in queries for planned in _parse_planned(text, status))
 
 
-def _asked(text: str, status: Status) -> tuple[Planned, ...]:
+def _parse_planned(text: str, status: Status) -> tuple[Planned, ...]:
+    """Parse QUERY, QUERY@SIZE, QUERY@SIZE/STEP or QUERY@START:STOP."""
     from quiltwork.budget import Planned, repeated
 
-    question, _, window = text.rpartition("@")
-    states = status.beliefs[0].states
-    if not question:
+    name, _, window = text.rpartition("@")
+    states, length = status.beliefs[0].states, status.length or 0
+    if not name:
         return (Planned(read_query(text, states, None), kind=text),)
-    size, rolling, step = window.partition("/")
-    if rolling and size.isdigit() and step.isdigit():
-        query = read_query(question, states, None)
-        return repeated(query, int(size), status.length or 0, kind=text, step=int(step))
-    if ":" in window or not window.isdigit():
-        return (Planned(read_query(question, states, window), kind=text),)
-    query = read_query(question, states, None)
-    return repeated(query, int(window), status.length or 0, kind=text)
+    size, slash, step = window.partition("/")
+    if size.isdigit() and (step.isdigit() if slash else True):
+        query = read_query(name, states, None)
+        distance = int(step) if slash else None
+        return repeated(query, int(size), length, kind=text, step=distance)
+    return (Planned(read_query(name, states, window), kind=text),)

@@ -62,7 +62,7 @@ def monitor(
     ),
     to: Targets = option_group(Targets),
 ) -> None:
-    """Compute the true leakage of plain DP at every step about each time point.
+    """Compute the true leakage of plain DP at every step.
 
     Releases at other steps reveal something about a time point too, because steps are correlated.
     The result is the leakage of all releases so far about each time point, its limit if the
