@@ -47,7 +47,7 @@ def figure_2(progress: Progress) -> Findings:
     )
     return Findings(
         f"{equal} of 36 entries are the printed fractions. The consumer's optimal mechanism is "
-        "the geometric mechanism followed by its own best reading of the answers.",
+        "the geometric mechanism followed by its own best remap of the answers.",
         (
             Row("entries equal to the printed ones", equal, 36, "entries"),
             Row("the answers 0 to 5 are read as", " ".join(map(str, remap.mapping)), DERIVATION),

@@ -19,6 +19,7 @@ from .constraints import KAnonymity as KAnonymity
 from .constraints import LDiversity as LDiversity
 from .constraints import RecursiveLDiversity as RecursiveLDiversity
 from .constraints import TCloseness as TCloseness
+from .constraints import score as score
 from .m_privacy import verify_m_privacy as verify_m_privacy
 from .metrics.query_error import query_error as query_error
 from .providers.originals import verify_published as verify_published
