@@ -89,13 +89,6 @@ def verify(
     and --hierarchy define how labels are read. Answers about all providers include the largest m.
     Exit code 1: not private, or not shown to be.
     """
-    from quiltwork.tables.m_privacy import verify_m_privacy
-    from quiltwork.tables.providers.originals import verify_published
-    from quiltwork.tables.providers.own_view import own_view
-    from quiltwork.tables.verification import LIMIT
-    from quiltwork.tables.verification.max_m import max_m_above
-
-    bound = LIMIT if limit is None else limit
     m_is_given = (
         click.get_current_context().get_parameter_source("m") is not ParameterSource.DEFAULT
     )
@@ -114,67 +107,113 @@ def verify(
                 "--own goes with one published file, without --provider, --subject, --m, --method "
                 "and --originals; for colluding providers, give --own several times"
             )
-        rows = read_table(source.others(own), **declared)
-        placed_rows = None
-        if row_groups is not None:
-            placed_rows = read_table(
-                source.others((row_groups,)), **sensitive_declarations(source, declared)
-            )
-        published = read_table(source, **sensitive_declarations(source, declared))
-        view = own_view(published, rows, constraint, left_out, placed_rows)
-        body = {**view.body(), "constraint": str(constraint)}
-        emit(dump("own-view", 3, body), [view.explain()])
-        private = view.verdict == "holds"
+        private = _verify_own(source, own, declared, constraint, left_out, row_groups)
     elif left_out or (row_groups is not None and not originals):
         raise click.UsageError(
             "--left-out and --row-groups go with --own; --row-groups with --originals"
         )
     elif originals:
-        is_exact = method == "exact"
-        is_allowed = is_exact or method in MAKING
-        if len(source.files) < 2 or not is_allowed or source.subject is not None:
+        # "exact" is the default of --method, so it says nothing about how the table was made.
+        options = recipe if method == "exact" else {"method": method, **recipe}
+        allowed = ("exact", *MAKING)
+        if len(source.files) < 2 or method not in allowed or source.subject is not None:
             raise click.UsageError(
                 "--originals goes with the published file followed by those of the providers, "
                 "without --subject; --method is how the table was made"
             )
-        published = read_table(
-            source.others(source.files[:1]), **sensitive_declarations(source, declared)
-        )
-        providers = replace(source, files=source.files[1:])
-        require_provider(providers, m)
-        placed_rows = None
-        if row_groups is not None:
-            placed_rows = _all_row_groups(
-                source, row_groups, sensitive_declarations(source, declared)
-            )
-        options = recipe if is_exact else {"method": method, **recipe}
-        rows = read_table(providers, **declared)
-        result = verify_published(published, rows, constraint, m, bound, placed_rows, options)
-        lines = [result.explain(), *_largest_lines(result.largest, m)]
-        emit(dump("published-verdict", 3, _body(result, result.largest)), lines)
-        private = result.private is True
+        private = _verify_originals(source, declared, constraint, m, limit, row_groups, options)
     else:
-        of_sensitive = sensitive_declarations(source, declared)
-        if of_sensitive != declared:
-            raise click.UsageError(
-                "--ordinal and --hierarchy of quasi-identifiers go with --own and --originals"
-            )
-        require_provider(source, m)
-        table = read_table(source, backend, **of_sensitive)
-        largest = None
-        with at_work(backend):
-            if backend == "spark":
-                from quiltwork.tables.spark.session import on_spark
-
-                table, bound = on_spark(table), 1
-            verdict = verify_m_privacy(table, constraint, m, method, bound)
-        if backend == "local" and len(table.encoded.providers) > 1:
-            largest = max_m_above(table, constraint, bound, verdict.m if verdict.private else -1)
-        lines = [verdict.explain(), *_largest_lines(largest, verdict.m)]
-        emit(dump("verdict", 1, _body(verdict, largest)), lines)
-        private = verdict.private
+        private = _verify_table(source, declared, constraint, m, method, limit, backend)
     if not private:
         click.get_current_context().exit(1)
+
+
+def _verify_own(
+    source: TableFiles,
+    own: tuple[str, ...],
+    declared: dict[str, Any],
+    constraint: Constraint,
+    left_out: int,
+    row_groups: str | None,
+) -> bool:
+    """Print what providers conclude from the published table and their own rows alone."""
+    from quiltwork.tables.providers.own_view import own_view
+
+    # Published tables have sensitive values as they are, but texts for quasi-identifiers.
+    of_sensitive = sensitive_declarations(source, declared)
+    placed_rows = None
+    if row_groups is not None:
+        placed_rows = read_table(source.others((row_groups,)), **of_sensitive)
+    published, rows = read_table(source, **of_sensitive), read_table(source.others(own), **declared)
+    view = own_view(published, rows, constraint, left_out, placed_rows)
+    emit(dump("own-view", 3, {**view.body(), "constraint": str(constraint)}), [view.explain()])
+    # "Cannot tell" is no confirmation, so it is not exit code 0.
+    return view.verdict == "holds"
+
+
+def _verify_originals(
+    source: TableFiles,
+    declared: dict[str, Any],
+    constraint: Constraint,
+    m: int,
+    limit: int | None,
+    row_groups: str | None,
+    options: dict[str, Any],
+) -> bool:
+    """Print the verdict on a published table against the rows of all its providers."""
+    from quiltwork.tables.providers.originals import verify_published
+    from quiltwork.tables.verification import LIMIT
+
+    of_sensitive = sensitive_declarations(source, declared)
+    published = read_table(source.others(source.files[:1]), **of_sensitive)
+    providers = replace(source, files=source.files[1:])
+    require_provider(providers, m)
+    placed_rows = None
+    if row_groups is not None:
+        placed_rows = _all_row_groups(source, row_groups, of_sensitive)
+    rows = read_table(providers, **declared)
+    result = verify_published(
+        published, rows, constraint, m, LIMIT if limit is None else limit, placed_rows, options
+    )
+    lines = [result.explain(), *_largest_lines(result.largest, m)]
+    emit(dump("published-verdict", 3, _body(result, result.largest)), lines)
+    return result.private is True
+
+
+def _verify_table(
+    source: TableFiles,
+    declared: dict[str, Any],
+    constraint: Constraint,
+    m: int,
+    method: Any,
+    limit: int | None,
+    backend: str,
+) -> bool:
+    """Print the verdict on a table with its providers, and the largest m."""
+    from quiltwork.tables.m_privacy import verify_m_privacy
+    from quiltwork.tables.verification import LIMIT
+    from quiltwork.tables.verification.max_m import max_m_above
+
+    of_sensitive = sensitive_declarations(source, declared)
+    if of_sensitive != declared:
+        raise click.UsageError(
+            "--ordinal and --hierarchy of quasi-identifiers go with --own and --originals"
+        )
+    require_provider(source, m)
+    table, largest = read_table(source, backend, **of_sensitive), None
+    checks = LIMIT if limit is None else limit
+    with at_work(backend):
+        if backend == "spark":
+            from quiltwork.tables.spark.session import on_spark
+
+            table, checks = on_spark(table), 1  # the limit is unused on Spark
+        verdict = verify_m_privacy(table, constraint, m, method, checks)
+    if backend == "local" and len(table.encoded.providers) > 1:
+        # What was just verified need not be verified again.
+        largest = max_m_above(table, constraint, checks, verdict.m if verdict.private else -1)
+    lines = [verdict.explain(), *_largest_lines(largest, verdict.m)]
+    emit(dump("verdict", 1, _body(verdict, largest)), lines)
+    return verdict.private
 
 
 def _largest_lines(largest: MaxM | None, asked: int) -> list[str]:
