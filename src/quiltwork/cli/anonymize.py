@@ -93,6 +93,7 @@ def anonymize(
         raise click.UsageError(
             "-o - prints the table: use it with --backend local and without --json"
         )
+    # Paths and options are checked before the computation, so that no work is lost.
     check_formulas(formulas, check_ending("-.csv" if printed else output))
     # Before the long computation, so that a bad path costs nothing.
     check_targets(

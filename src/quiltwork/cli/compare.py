@@ -77,6 +77,7 @@ def compare(
     with progress([*product(*varied.values())], "Anonymizing") as each:
         for values in each:
             chosen = dict(zip(varied, values, strict=True))
+            # Candidates are named by what distinguishes them.
             varying = [n for n, all_ in varied.items() if len(all_) > 1] or ["m"]
             name = ", ".join(
                 v if n in ("method", "split") else f"{n}={float(v):g}"

@@ -204,6 +204,7 @@ def sensitive_declarations(
     source: TableFiles, declared: dict[str, dict[str, Any]]
 ) -> dict[str, Any]:
     """Return the declarations of sensitive columns, which published tables have too."""
+    # Quasi-identifiers of a published table are texts, so their declarations do not apply.
     names = split_list(source.sensitive)
     return {
         kind: {name: value for name, value in columns.items() if name in names}

@@ -312,6 +312,7 @@ def classes_of(
     ]
     class_number = np.where(is_value, np.cumsum(is_value) - 1, sum(is_value))
     class_of = np.zeros(values, dtype=np.int64)
+    # All rows of one sensitive value have the same class, so the last one written is right.
     class_of[sensitive] = class_number[codes]
     return class_of, tuple(
         label for label, combination in zip(labels, is_value, strict=True) if combination
@@ -366,6 +367,7 @@ def groups_of(encoded: CodedTable) -> GroupIndex:
 
 def refuse_huge_numbers(column: Column, at_row: Callable[[int], str]) -> None:
     """Refuse numbers so large that the width of a range would be infinite."""
+    # Only numbers have widths that can overflow.
     if column.kind != "numeric":
         return
     too_large = np.abs(column.numbers) > _LARGEST

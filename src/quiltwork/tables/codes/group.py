@@ -155,6 +155,7 @@ class SparseCounts:
         weights = np.zeros((len(who), len(kind)), dtype=np.int64)
         weights[rows, columns] = self.weight[span]
         values, kinds = kind, None
+        # Only where someone has several values, or none, a kind is not a value itself.
         if int(kind[-1]) >= self.values:
             values, has_value = _members(kind, self.values, self.kinds)
             kinds = has_value.astype(np.int64)
@@ -194,6 +195,7 @@ def count_groups(
     Cost: O(rows log rows).
     """
     chosen = slice(None) if rows is None else rows
+    # People are counted once, however many records they have in a group.
     if encoded.subject is not None:
         return _count_people(encoded, encoded.subject[chosen], labels, groups, chosen)
     sizes = (groups, len(encoded.providers), len(encoded.classes))
@@ -220,6 +222,7 @@ def one_group(table: Ints, values: int) -> SparseCounts:
 
     A column beyond the classes holds the records without a value.
     """
+    # Row-major order is the order that SparseCounts requires.
     who, kind = np.nonzero(table)
     zeros = np.zeros(len(who), dtype=np.int64)
     counts = _sorted_counts(zeros, who, kind, table[who, kind], (1, len(table), values))

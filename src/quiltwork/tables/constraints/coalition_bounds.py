@@ -40,6 +40,7 @@ def sum_of_largest(group: Ints, numbers: NDArray[Any], how_many: Ints) -> Ints:
     sums = np.bincount(
         group[among_largest], weights=numbers[among_largest], minlength=len(how_many)
     )
+    # The bounded counts are integers, so a fractional bound may be rounded down.
     return sums.astype(np.int64)
 
 
@@ -91,6 +92,7 @@ def _known_by_provider(counts: SparseCounts) -> tuple[Ints, Ints]:
 def distinct_cells(counts: SparseCounts) -> tuple[Ints, Ints, Ints]:
     """Return the distinct (group, value, provider), with provider −1 for a set of several."""
     provider = np.where(counts.who < counts.providers, counts.who, -1)
+    # Entries are distinct already unless people are shared or have several values.
     if not len(counts.kinds) and not len(counts.sets):
         return counts.group, counts.kind, provider
     rows, values = values_of_entries(counts)

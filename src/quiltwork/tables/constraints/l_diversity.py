@@ -160,6 +160,7 @@ def _bound_rarest(counts: SparseCounts, wanted: int, m: int) -> Status:
     covered = valueless + _most_covered(group, value, provider, counts, wanted - 1)
     status[simple & (covered < counts.inside - size) & (status == OPEN)] = SAFE
     one_left = simple & (size == counts.inside - 1)
+    # With one provider left, its own values decide: no bound is needed.
     status[one_left] = np.where(fewest < wanted, BROKEN, SAFE)[one_left]
     return status
 

@@ -128,6 +128,7 @@ def _folded(value: Any) -> str:
     invisible characters are removed.
     """
     text = unescape_formula(str(value))
+    # Most cells are plain ASCII: they skip the costly normalization.
     if not (text.isascii() and text.isprintable()):
         visible = "".join(
             c for c in text if c.isspace() or unicodedata.category(c) not in _INVISIBLE

@@ -244,6 +244,7 @@ def open_frames(
                 f"text names {name!r}, but no file has that column. In a frame, convert the column "
                 "to text yourself."
             )
+    # Types are inferred over all CSV files together; Parquet files declare theirs.
     csv = [i for i in tables if not is_table_file(str(paths[i]))]
     tables |= zip(csv, infer_types([tables[i] for i in csv], text, types), strict=True)
     frames = {i: ArrowFrame(_as_text(table, text), "pandas") for i, table in tables.items()}

@@ -59,6 +59,7 @@ def information_loss(
     return InformationLoss(
         ncp=ncp,
         gcp=float(sums.mean() / rows),
+        # Python integers: squares of large groups can exceed 64 bits.
         discernibility=int((sizes.astype(object) ** 2).sum()) + suppressed * rows,
         average_class_size=mean_size,
         relative_class_size=mean_size / int(sizes.min()) if len(sizes) else 0.0,

@@ -148,6 +148,7 @@ def _first_good(
         axis = ranked[pending]
         is_possible = possible[axis, pending]
         trying, axis = pending[is_possible], axis[is_possible]
+        # Impossible cuts are sorted last, so all later ones are impossible too.
         if not len(trying):
             break
         halves = along(trying, axis)

@@ -228,6 +228,7 @@ def own_view(
         own_counts, ambiguous = _possible(row_counts[0], classes), 0
         least = most = shown - own_counts
         missing = allowed = rows - int(own_counts.sum())
+    # Only groups with own and other records can change by removing own ones.
     shared_groups = np.flatnonzero(own_counts.any(axis=1) & most.any(axis=1)).tolist()
     views = [_view(published, g, shown[g], least[g], most[g]) for g in shared_groups]
     disclosed = [len(view.left) == len(view.left_most) == 1 for view in views]
@@ -327,6 +328,7 @@ def _broken(
 
 def _seen(encoded: CodedTable, histogram: Counts) -> SecretCounts:
     """Return records by sensitive value as the histogram that constraints see."""
+    # The size includes records without a value, which the classes do not count.
     return SecretCounts.from_histogram(encoded.by_class(histogram), int(histogram.sum()))
 
 

@@ -244,6 +244,7 @@ class PublishedRecords(Publication):
         owner = self.source.encoded.provider[self.rows].astype(np.int64)
         first = np.zeros(self.boxes.count, dtype=np.int64)
         first[self.labels] = owner
+        # A group is mixed if any row has another provider than the group's last one.
         mixed = np.bincount(self.labels[owner != first[self.labels]], minlength=self.boxes.count)
         return int(np.count_nonzero(mixed == 0))
 

@@ -110,6 +110,7 @@ def _values_told(value: Any) -> int:
     """Return how many values a text names; 0 for stars."""
     if not isinstance(value, str):
         return 1
+    # A star hides which values occur.
     if EVERYTHING in value:
         return 0
     if RANGE not in value and not value.startswith("{"):

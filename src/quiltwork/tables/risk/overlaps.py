@@ -72,6 +72,7 @@ def overlaps(
     [[True, False], [True, True]]
     """
     left, right = ([label_of(value) for value in values] for values in (first, second))
+    # A column with ranges is ordered: compare positions instead of members.
     if any(_is_range(label) for label in (*left, *right)):
         return _on_a_line(reading, left, right)
     sets = [[_members(reading, label) for label in side] for side in (left, right)]
