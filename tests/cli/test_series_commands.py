@@ -103,7 +103,7 @@ def test_calibrate_compares_methods(cli, folder):
     )
     assert ran.code == 0, ran.err
     lines = {line.split()[0]: line for line in ran.out.splitlines()}
-    assert "3.33641  worst node" in lines["sweep"]
+    assert "3.33641  worst time point" in lines["sweep"]
     assert "12.84" in lines["exact"]
     assert "15.652" in lines["approx"]
     assert "not private" in lines["entry"]

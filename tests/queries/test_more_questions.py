@@ -12,7 +12,7 @@ from quiltwork import InvalidInputError, UnsupportedError, queries
 from quiltwork.beliefs.origins import local_start
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.series import read_series
-from quiltwork.series.releases.answer import described
+from quiltwork.series.releases.answer import describe_release
 
 CHAIN = qw.MarkovChain(
     [[0.9, 0.05, 0.05], [0.4, 0.5, 0.1], [0.3, 0.3, 0.4]], states=["rest", "walk", "run"]
@@ -69,7 +69,7 @@ def test_step_and_beginning_come_from_the_data_where_they_are_known():
         qw.release(both, queries.by_hour(), CHAIN).scale
     )
     with pytest.raises(InvalidInputError, match="different times of day"):
-        described(both, queries.by_hour(), CHAIN)  # as a ledger would pay
+        describe_release(both, queries.by_hour(), CHAIN)  # as a ledger would pay
     with pytest.raises(InvalidInputError, match="different times of day"):
         qw.release(series("06:30"), queries.by_hour(begins="07:30"), CHAIN)
     with pytest.raises(InvalidInputError, match="length of a step"):

@@ -272,9 +272,9 @@ def _preview(
     )
     to.deliver(foreseen.to_json(), foreseen.explain().splitlines(), foreseen)
     if debit and not persons:
-        from quiltwork.series.releases.answer import described
+        from quiltwork.series.releases.answer import describe_release
 
-        tell_quote(debit, described(series.data, query, beliefs, **options))
+        tell_quote(debit, describe_release(series.data, query, beliefs, **options))
 
 
 def _release_apart(

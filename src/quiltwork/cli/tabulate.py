@@ -149,24 +149,24 @@ def tally(
 
     def read(reader: Iterator[list[str]]) -> CellCounts:
         header = header_of(reader, path)
-        asked = [*by, *(one.column for one in conditions)]
-        asked += [] if subject is None else [subject.column]
-        wanted = [column_position(header, column, path, asked) for column in by]
-        tests = [(column_position(header, c.column, path, asked), c.test()) for c in conditions]
+        columns = [*by, *(condition.column for condition in conditions)]
+        columns += [] if subject is None else [subject.column]
+        wanted = [column_position(header, column, path, columns) for column in by]
+        tests = [(column_position(header, c.column, path, columns), c.test()) for c in conditions]
         rows = rows_of_width(reader, len(header), path)
         if subject is not None:
-            place = column_position(header, subject.column, path, asked)
-            everyone: set[str] = set()
+            owner = column_position(header, subject.column, path, columns)
+            people: set[str] = set()
 
-            def noted(row: list[str]) -> list[str]:
-                everyone.add(row[place])
+            def note_person(row: list[str]) -> list[str]:
+                people.add(row[owner])
                 return row
 
-            seen = _matching(map(noted, rows), tests)
-            cells = ((row[place], tuple(row[at] for at in wanted)) for row in seen)
+            matching = _matching(map(note_person, rows), tests)
+            cells = ((row[owner], tuple(row[at] for at in wanted)) for row in matching)
             public = None if among is None else set(among)
             inside = (pair for pair in cells if public is None or pair[1] in public)
-            return CellCounts(Counter(first_rows(inside, subject.at_most)), len(everyone))
+            return CellCounts(Counter(first_rows(inside, subject.at_most)), len(people))
         numbers = count()
         numbered = zip(rows, numbers, strict=False)
         matching = _matching(map(itemgetter(0), numbered), tests)
@@ -214,15 +214,15 @@ def _addressed(text: str, columns: Sequence[str]) -> tuple[str, str]:
 
 def _listed(values: str, column: str) -> tuple[str, ...]:
     if values.startswith("@"):
-        found = [line for line in files.read_text(values[1:]).splitlines() if line]
+        categories = [line for line in files.read_text(values[1:]).splitlines() if line]
     else:
-        found = split_line(values)
-    if not found or len(set(found)) < len(found):
+        categories = split_line(values)
+    if not categories or len(set(categories)) < len(categories):
         raise InvalidInputError(
-            f"The categories of {column!r} are {'given twice' if found else 'empty'}: {values!r}; "
-            "list each of them once."
+            f"The categories of {column!r} are {'given twice' if categories else 'empty'}: "
+            f"{values!r}; list each of them once."
         )
-    return tuple(found)
+    return tuple(categories)
 
 
 def _number(cell: str) -> Decimal | None:

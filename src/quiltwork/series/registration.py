@@ -74,7 +74,7 @@ def register_series(
             f"{status.length:,}; extend the dataset first."
         )
     validated = read_source(series.data, beliefs, None)
-    require_aligned(beliefs, validated.given)
+    require_aligned(beliefs, validated.sequences)
     encode_cells(validated, beliefs, histogram())
     pattern = with_pattern(mark, series.data.coded.values())
     ledger.register(dataset, f"{pattern} {_reading_text(value, options)}")

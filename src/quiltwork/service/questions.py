@@ -38,7 +38,7 @@ from quiltwork.errors import (
 from quiltwork.noise import TwoSidedGeometric
 from quiltwork.queries import Query
 from quiltwork.queries.document import from_document
-from quiltwork.series.releases.answer import described, release
+from quiltwork.series.releases.answer import describe_release, release
 from quiltwork.series.releases.noise_plan import remembering
 from quiltwork.series.releases.previews import preview
 from quiltwork.series.releases.record import Release
@@ -98,7 +98,7 @@ class SeriesQuestion:
     def price(self) -> Any:
         """The description of the release, without its answer."""
         arguments = (self.data, self.query, self.beliefs, self.epsilon, self.episode)
-        return described(*arguments, **self.noise)
+        return describe_release(*arguments, **self.noise)
 
     def preview(self, quote: Quote) -> AnswerPreview:
         """Return the cost and the expected error of an answer."""

@@ -99,7 +99,7 @@ def test_a_ledger_keeps_the_begin_and_the_changes(tmp_path):
         assert kept == dated
         assert answer.scale == qw.calibrate(dated, 1440, 1.0, query=HIST).scale
         assert ledger.accountant("d").epsilon() < 2.5
-        with pytest.raises(InvalidInputError, match="and the series goes beyond that"):
+        with pytest.raises(InvalidInputError, match="and the series goes beyond it"):
             ledger.extend("d", 10**6)
 
 

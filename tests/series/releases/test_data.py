@@ -7,7 +7,7 @@ import pytest
 
 from quiltwork import Clusters, InvalidInputError, MarkovChain, QuiltworkError, queries, release
 from quiltwork.budget import Ledger
-from quiltwork.series.releases.data import asked_of, encode_cells, public_states, read_source
+from quiltwork.series.releases.data import adapt_query, encode_cells, public_states, read_source
 
 CHAIN = MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
 WORDS = ["rest", "walk", "walk"]
@@ -15,7 +15,7 @@ WORDS = ["rest", "walk", "walk"]
 
 def read(data, belief, query):
     members = (belief,)
-    asked = asked_of(query, members)
+    asked = adapt_query(query, members)
     return encode_cells(read_source(data, members, public_states(members, asked)), members, asked)
 
 

@@ -11,7 +11,7 @@ from quiltwork import queries
 from quiltwork.beliefs.gaps import recorded_runs
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.series import preview, read_series, register_series
-from quiltwork.series.releases.answer import described
+from quiltwork.series.releases.answer import describe_release
 
 CHAINS = {
     "sticky": qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["a", "b"]),
@@ -97,7 +97,7 @@ def test_no_time_point_leaks_more_than_epsilon_wherever_the_gaps_are(name, query
     for mask in patterns():
         series = series_of([("a" if there else None) for there in mask], beliefs=chain)
         try:
-            made = described(series.data, query, chain, epsilon=1.0)
+            made = describe_release(series.data, query, chain, epsilon=1.0)
         except InvalidInputError:
             assert query.kind == "transitions"
             assert not (mask[:-1] & mask[1:]).any()
@@ -121,7 +121,7 @@ def test_answers_denominators_pairs_and_totals_count_what_was_recorded():
     given = pd.Series(labels)
     sure = {"beliefs": chain, "epsilon": 90}
     mean = qw.release(series.data, queries.mean(0, 1), **sure)
-    assert mean.value == pytest.approx(given.mean(), abs=1e-2)
+    assert mean.value == pytest.approx(given.mean(), abs=0.1)  # 0.5 of all ten is off by 0.21
     assert (mean.points, mean.gaps) == (7, 3)
     shares = qw.release(series.data, queries.frequencies(), **sure)
     assert shares.value.tolist() == [float((given == s).sum()) / 7 for s in (0, 1)]
@@ -141,9 +141,9 @@ def test_answers_denominators_pairs_and_totals_count_what_was_recorded():
 
 def test_noise_and_levels_are_those_of_the_whole_window():
     chain = CHAINS["sticky"]
-    whole = described(["a"] * 50, queries.histogram(), chain)
+    whole = describe_release(["a"] * 50, queries.histogram(), chain)
     gaps = series_of([None if t % 3 else "a" for t in range(49)] + ["a"], beliefs=chain)
-    part = described(gaps.data, queries.histogram(), chain)
+    part = describe_release(gaps.data, queries.histogram(), chain)
     assert part.noise_scale == whole.noise_scale
     assert part.spending == whole.spending  # a value that comes late needs no other account
 
@@ -180,7 +180,7 @@ def test_what_needs_every_time_point_is_refused():
         qw.release(series.data, queries.histogram(), chain, method="optimal-scale")
     with pytest.raises(UnsupportedError, match="not about a series of states"):
         qw.release(series.data, queries.histogram(states=["a", "b"]), qw.Clusters(range(3)))
-    with pytest.raises(InvalidInputError, match="one after the other"):
+    with pytest.raises(InvalidInputError, match="reversed or strided slice"):
         qw.release(series.data[None][::-1], queries.histogram(), chain)
     odd = series_of(["a", None, "x"], beliefs=chain)
     with pytest.raises(InvalidInputError, match=r"Position 3 holds none of the belief's states"):

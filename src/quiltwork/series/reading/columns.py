@@ -103,8 +103,8 @@ def _undo(collectors: Sequence[Collector]) -> None:
 
 
 def _written(dialect: Dialect, collectors: Sequence[Collector]) -> str:
-    found = next((one for one in _formats(collectors) if one is not None), None)
-    return replace(dialect, date_format=found).words
+    date_format = next((one for one in _formats(collectors) if one is not None), None)
+    return replace(dialect, date_format=date_format).words
 
 
 def _formats(collectors: Sequence[Collector]) -> list[str | None]:
@@ -188,8 +188,8 @@ def _begun(
 
     header, sample = opened.rows(read)
     own = [one for one in collectors if not _is_file_name(one, header)]
-    asked = [one.name for one in own]
-    places = {name: column_position(header, name, opened.path, asked) for name in asked}
+    names = [collector.name for collector in own]
+    places = {name: column_position(header, name, opened.path, names) for name in names}
     try:
         types = {
             one.name: one.begin(opened.dialect, [row[places[one.name]] for row in sample])

@@ -29,16 +29,16 @@ from quiltwork.series.reading.read import refuse_cutting
 from quiltwork.series.releases.data import (
     EncodedSeries,
     Source,
-    asked_of,
+    adapt_query,
     assumed_step,
-    begun,
     encode_cells,
-    in_the_day,
     period_of,
     public_states,
+    queries_by_sequence,
     read_source,
     recorded_points,
     states_are_all,
+    with_time_of_day,
 )
 from quiltwork.series.releases.gap_patterns import refuse_other_gaps
 from quiltwork.series.releases.noise_plan import NoisePlan, make_plan
@@ -129,7 +129,7 @@ def release(
     exact_epsilon = positive_fraction(epsilon, "epsilon")
     exact_delta = parse_noise(noise, delta)
     parse_query(query)
-    members = believed(beliefs, query, protect)
+    members = resolve_beliefs(beliefs, query, protect)
     payer = as_payer(ledger, dataset, key, analyst)
     if payer is not None and pairs is not None:
         raise InvalidInputError(
@@ -142,31 +142,33 @@ def release(
         episode = stretch if episode is None and protect != "moment" else episode
     episode = 1 if episode is None else episode
     protection = read_protection(protect, method, secrets, episode, members, exact_delta, pairs)
-    found = prepared(data, query, members, exact_epsilon, protection, paid=payer is not None)
-    plan, source, states, members = found.plan, found.source, found.states, found.members
-    if isinstance(found.query, CustomQuery) and states:
-        found.query.rehearse(plan.length, states)
+    paid = payer is not None
+    unreleased = prepare_release(data, query, members, exact_epsilon, protection, paid=paid)
+    plan, source = unreleased.plan, unreleased.source
+    states, members = unreleased.states, unreleased.members
+    if isinstance(unreleased.query, CustomQuery) and states:
+        unreleased.query.rehearse(plan.length, states)
     unanswered = replace(
-        found.record(exact_epsilon, secrets, dataset),
+        unreleased.record(exact_epsilon, secrets, dataset),
         assumed_step=assumed_step(source, members),
         fitted=_are_fitted(members, source),
     )
     ahead = _ahead(beginning_of, plan.length)
     if payer is not None and plan.recorded is not None and not payer.holds_rows:
-        refuse_other_gaps(payer, source.given)
+        refuse_other_gaps(payer, source.sequences)
     request = cache(
         lambda: _request(unanswered, key, payer if protection.who == "person" else None, ahead)
     )
     if payer is not None:
         payer.check(request())  # before any cell is looked at
-    series = found.encoded()
+    series = unreleased.encoded()
     if payer is None:
         _check_without_noise(plan, members, series)
     if unanswered.fitted:
         warnings.warn(FITTED, QuiltworkWarning, stacklevel=2)
 
     def draw() -> Release:
-        return found.drawn(unanswered, series)
+        return unreleased.drawn(unanswered, series)
 
     return pay_and_store(payer, request, draw, Release.to_json, Release.from_json)
 
@@ -234,7 +236,7 @@ class PreparedRelease:
     def drawn(self, unanswered: Release, series: EncodedSeries) -> Release:
         """Draw the noise and return the release with its answer."""
         query = self.plan.query
-        answers = series.answers(begun(query, self.source), quietly=self.paid)
+        answers = series.answers(queries_by_sequence(query, self.source), quietly=self.paid)
         noisy = draw_answer(query, reduce(np.add, answers), self.plan.law)
         noisy, cells = query.chosen(noisy, unanswered.cells)
         value = query.present(np.array(noisy, dtype=object), self.states or (), self.plan.points)
@@ -242,7 +244,7 @@ class PreparedRelease:
         return replace(unanswered, value=value, noisy=noisy, cells=cells, period=period)
 
 
-def prepared(
+def prepare_release(
     data: Any,
     query: Query,
     members: tuple[Belief, ...],
@@ -252,14 +254,14 @@ def prepared(
     paid: bool,
 ) -> PreparedRelease:
     """Plan a release from public values; beliefs of a ledger are used unchanged."""
-    query, states = asked_of(query, members), public_states(members, query)
+    query, states = adapt_query(query, members), public_states(members, query)
     source = read_source(data, members, states)
-    query = in_the_day(query, source, alike=paid or source.fleet is not None)
+    query = with_time_of_day(query, source, alike=paid or source.fleet is not None)
     if protection.who != "person":
         _refuse_cut(members, source, paid=paid)
     if not paid:
-        members = align_to_starts(members, source.given)
-    require_aligned(members, source.given)
+        members = align_to_starts(members, source.sequences)
+    require_aligned(members, source.sequences)
     recorded = recorded_points(query, source.recorded, source.lengths)
     plan = make_plan(query, members, source.lengths, epsilon, protection, recorded)
     return PreparedRelease(plan, source, states, members, query, paid)
@@ -267,7 +269,7 @@ def prepared(
 
 def _refuse_cut(members: tuple[Belief, ...], source: Source, *, paid: bool) -> None:
     """Refuse cut sequences under beliefs that do not protect the parts that were cut off."""
-    if not any(getattr(coded_source(one), "cut", False) for one in source.given):
+    if not any(getattr(coded_source(one), "cut", False) for one in source.sequences):
         return
     if paid:
         raise UnsupportedError(
@@ -278,7 +280,7 @@ def _refuse_cut(members: tuple[Belief, ...], source: Source, *, paid: bool) -> N
     refuse_cutting(members)
 
 
-def described(
+def describe_release(
     data: Any,
     query: Query,
     beliefs: Belief | Sequence[Belief],
@@ -298,11 +300,11 @@ def described(
     parse_query(query)
     exact_delta = parse_noise(noise, delta)
     protection = read_protection(None, method, secrets, episode, members, exact_delta, pairs)
-    found = prepared(data, query, members, exact_epsilon, protection, paid=True)
-    return found.record(exact_epsilon, secrets, None)
+    unreleased = prepare_release(data, query, members, exact_epsilon, protection, paid=True)
+    return unreleased.record(exact_epsilon, secrets, None)
 
 
-def believed(
+def resolve_beliefs(
     beliefs: Belief | Sequence[Belief] | None, query: Query, protect: str | None
 ) -> tuple[Belief, ...]:
     """Return the beliefs; for persons without beliefs, one that excludes no series."""
@@ -348,7 +350,7 @@ def _check_without_noise(
 
 def _are_fitted(members: tuple[Belief, ...], source: Source) -> bool:
     """Return whether a belief was fitted on the released data, or on the file they come from."""
-    return any(one.sources.include(sequence) for one in members for sequence in source.given)
+    return any(one.sources.include(sequence) for one in members for sequence in source.sequences)
 
 
 def _ahead(beginning_of: int | None, length: int) -> dict[str, int]:

@@ -58,12 +58,12 @@ class Source:
 
     Attributes:
         cells: the cells of each sequence.
-        given: the sequences as the caller passed them.
+        sequences: the sequences as the caller passed them.
         fleet: the `Fleet` that holds them, if they are on Spark.
     """
 
     cells: tuple[Any, ...]
-    given: tuple[Any, ...]
+    sequences: tuple[Any, ...]
     fleet: Any = None
 
     @property
@@ -102,9 +102,9 @@ def read_source(data: Any, members: tuple[Belief, ...], states: States | None) -
     read = _read_paths(data, members, states)
     rows = None if states_are_all(members) else fixed_length(members)
     one = isinstance(read, (list, tuple)) and len(read) == rows  # whatever is in these rows
-    given = (read,) if one else split_sequences(read)
+    sequences = (read,) if one else split_sequences(read)
     fleet = data if hasattr(data, "total") and isinstance(data, CodedSequences) else None
-    source = Source(_each(given, _cells), given, fleet)
+    source = Source(_each(sequences, _cells), sequences, fleet)
     _check_rows(source, members)
     _check_gaps(source, members)
     _check_grid(source, members)
@@ -184,12 +184,12 @@ def recorded_points(
     points = gaps = pairs = 0
     for one, length in zip(recorded, lengths, strict=True):
         for start, stop in query.windows(length):
-            there = np.ones(stop - start + 1, np.bool_)
+            present = np.ones(stop - start + 1, np.bool_)
             if one is not None:
-                there = one[start - 1 : stop]
-            points += int(there.sum())
-            gaps += int((~there).sum())
-            pairs += int((there[:-1] & there[1:]).sum())
+                present = one[start - 1 : stop]
+            points += int(present.sum())
+            gaps += int((~present).sum())
+            pairs += int((present[:-1] & present[1:]).sum())
     if points == 0 or (query.sensitivity.pair and pairs == 0):
         what = "No time point" if points == 0 else "No two neighbours"
         raise InvalidInputError(f"{what} in the window was recorded; ask about a longer window.")
@@ -207,7 +207,7 @@ def _check_gaps(source: Source, members: tuple[Belief, ...]) -> None:
         )
 
 
-def asked_of(query: Query, members: tuple[Belief, ...]) -> Query:
+def adapt_query(query: Query, members: tuple[Belief, ...]) -> Query:
     """Adapt the query to these beliefs, and check that it can be asked.
 
     Without states, values outside the bounds of a sum are clipped; with states, the bounds are
@@ -230,24 +230,31 @@ def asked_of(query: Query, members: tuple[Belief, ...]) -> Query:
     return query.narrowed(states) if states is not None and isinstance(query, Sum) else query
 
 
-def in_the_day(query: Query, source: Source, *, alike: bool) -> Query:
+def with_time_of_day(query: Query, source: Source, *, alike: bool) -> Query:
     """Return a query by hours with the step and the first moment of the data.
 
-    Of series that begin at different moments it is the earliest; `begun` adapts it to each, unless
-    all must begin `alike`.
+    Of series that begin at different moments it is the earliest; `queries_by_sequence` adapts it to
+    each, unless all must begin `alike`.
     """
     if not isinstance(query, ByHour):
         return query
-    grids = {grid.step for grid in map(grid_of_sequence, source.given) if grid is not None} - {None}
+    grids = {grid.step for grid in map(grid_of_sequence, source.sequences) if grid is not None} - {
+        None
+    }
     if query.step is None and len(grids) == 1:
         query = replace(query, step=grids.pop())
     query.step_seconds  # noqa: B018  # refuses before anything is paid
-    known = [begins for begins in map(utc_start, source.given) if begins is not None]
+    known = [begins for begins in map(utc_start, source.sequences) if begins is not None]
     moments = set(known)
-    zones = {_zone_of(sequence) for sequence in source.given} - {None}
+    zones = {_zone_of(sequence) for sequence in source.sequences} - {None}
     if query.begins is None and len(moments) == len(zones) == 1:
         return replace(query, begins=moments.pop(), zone=zones.pop())
-    if query.begins is None and len(zones) <= 1 and not alike and len(known) == len(source.given):
+    if (
+        query.begins is None
+        and len(zones) <= 1
+        and not alike
+        and len(known) == len(source.sequences)
+    ):
         first, zone = min(moments), next(iter(zones), None)
         return replace(query, begins=first if zone else first % 86400, zone=zone)
     if zones:
@@ -269,12 +276,12 @@ def in_the_day(query: Query, source: Source, *, alike: bool) -> Query:
     return replace(query, begins=starts.pop()) if query.begins is None else query
 
 
-def begun(query: Query, source: Source) -> list[Query]:
+def queries_by_sequence(query: Query, source: Source) -> list[Query]:
     """Return the query for each sequence; by hours, counted from its own first moment.
 
     A time point counts in one cell of one hour, whichever it is, so the noise is the same.
     """
-    moments = [utc_start(one) if isinstance(query, ByHour) else None for one in source.given]
+    moments = [utc_start(one) if isinstance(query, ByHour) else None for one in source.sequences]
     return [
         replace(query, begins=moment if query.zone else moment % 86400)
         if isinstance(query, ByHour) and moment is not None
@@ -358,17 +365,17 @@ def _check_rows(source: Source, members: tuple[Belief, ...]) -> None:
             f"The data are {len(source.cells)} sequences, but the belief is about {rows} rows of "
             "one; release each with its own belief."
         )
-    (found,) = source.lengths
-    if found != rows:
+    (length,) = source.lengths
+    if length != rows:
         raise InvalidInputError(
-            f"The belief is about {rows} rows, the data have {found}; give one row of data for "
+            f"The belief is about {rows} rows, the data have {length}; give one row of data for "
             "each row of the belief, in the same order."
         )
 
 
 def _check_grid(source: Source, members: tuple[Belief, ...]) -> None:
     """Refuse data on another grid than the beliefs', judged by times alone."""
-    for grid in set(map(grid_of_sequence, source.given)):
+    for grid in set(map(grid_of_sequence, source.sequences)):
         for belief in members:
             require_same_grid(belief.grid, grid)
 
@@ -378,9 +385,9 @@ def period_of(source: Source, query: Query) -> tuple[str, str] | None:
 
     Of sequences with different times, from the earliest to the latest.
     """
-    begins = list(map(utc_start, source.given))
+    begins = list(map(utc_start, source.sequences))
     grids = {
-        grid.step if grid is not None else None for grid in map(grid_of_sequence, source.given)
+        grid.step if grid is not None else None for grid in map(grid_of_sequence, source.sequences)
     }
     step = grids.pop()
     known = [begin for begin in begins if begin is not None]
@@ -392,7 +399,7 @@ def period_of(source: Source, query: Query) -> tuple[str, str] | None:
         min(begin + step * (first - 1) for begin, (first, _) in pairs),
         max(begin + step * last for begin, (_, last) in pairs),
     )
-    origin, place = origin_of(source.given[0]), timezone_of(source.given[0])
+    origin, place = origin_of(source.sequences[0]), timezone_of(source.sequences[0])
     if origin is None and place is not None:  # of the index
         begin, end = (datetime.fromtimestamp(one, place).isoformat("T", "minutes") for one in ends)
         return begin, end
@@ -403,7 +410,7 @@ def period_of(source: Source, query: Query) -> tuple[str, str] | None:
 def assumed_step(source: Source, members: tuple[Belief, ...]) -> int | None:
     """Return the step of the beliefs, if that of some sequence is unknown; else None."""
     steps = [belief.grid.step for belief in members if belief.grid is not None]
-    known = all(grid is not None and grid.step for grid in map(grid_of_sequence, source.given))
+    known = all(grid is not None and grid.step for grid in map(grid_of_sequence, source.sequences))
     return None if known else next((step for step in steps if step is not None), None)
 
 

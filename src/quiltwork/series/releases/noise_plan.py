@@ -138,8 +138,8 @@ def _calibrated_plan(
     points = points_asked(query, counted)
     longest = max(points_asked(query, Counter([n])) for n in counted)
 
-    def calibrated(level: Fraction, asked: Query = query) -> Calibration | GaussianCalibration:
-        return protection.calibrated(asked, members, counted, level)
+    def calibrated(level: Fraction, gridded: Query = query) -> Calibration | GaussianCalibration:
+        return protection.calibrated(gridded, members, counted, level)
 
     states = members[0].states or ()
     fine, calibration = _on_grid(query, calibrated, epsilon, states, points, longest)
@@ -178,27 +178,27 @@ def _on_grid(
 
     Theorem: docs/theory/exact-calibration.md
     """
-    found = calibrated(epsilon)
-    fine = query.refined(_ranges(query, found), points)
+    calibration = calibrated(epsilon)
+    fine = query.refined(_ranges(query, calibration), points)
     if isinstance(fine, NumericSum):
         return fine, calibrated(epsilon, fine)
-    if str(found.method) != "optimal-scale" or _moved(fine, states, longest) == 0:
-        return fine, found
-    found = calibrated(epsilon * (1 - _SHARE))
-    fine = query.refined(_ranges(query, found) * min(Fraction(1), epsilon), points)
-    noise = found.exact_scale * query.divisor(points)
+    if str(calibration.method) != "optimal-scale" or _moved(fine, states, longest) == 0:
+        return fine, calibration
+    calibration = calibrated(epsilon * (1 - _SHARE))
+    fine = query.refined(_ranges(query, calibration) * min(Fraction(1), epsilon), points)
+    noise = calibration.exact_scale * query.divisor(points)
     if 2 * _moved(fine, states, longest) > epsilon * _SHARE * noise:
         raise UnsupportedError(
             f"The values of the states lie on no grid that is fine enough for a {query.kind} with "
             f"{argument('method', 'optimal-scale')} at this epsilon; use "
             f"{argument('method', 'exact')}."
         )
-    return fine, found
+    return fine, calibration
 
 
-def _ranges(query: Query, found: Calibration | GaussianCalibration) -> Fraction:
+def _ranges(query: Query, calibration: Calibration | GaussianCalibration) -> Fraction:
     """Return the noise in ranges hi − lo, as `refined` takes it."""
-    return found.integer_scale / query.subdivision
+    return calibration.integer_scale / query.subdivision
 
 
 def _moved(fine: Query, states: States, points: int) -> Fraction:

@@ -30,9 +30,9 @@ from quiltwork.queries.document import to_document
 from quiltwork.queries.query import Query, States, parse_query
 from quiltwork.report.charts import BarChart
 from quiltwork.results import ChartedResult
-from quiltwork.series.releases.answer import believed
+from quiltwork.series.releases.answer import resolve_beliefs
 from quiltwork.series.releases.data import (
-    asked_of,
+    adapt_query,
     fixed_length,
     public_states,
     recorded_points,
@@ -246,10 +246,10 @@ def preview(
     Useful: the expected error of 1.919 is 0.384 % of what a cell may be expected to be.
     """
     parse_query(query)
-    members = believed(beliefs, query, protect)
+    members = resolve_beliefs(beliefs, query, protect)
     exact_delta = parse_noise(noise, delta)
     protection = read_protection(protect, method, secrets, episode, members, exact_delta, pairs)
-    query = asked_of(query, members)
+    query = adapt_query(query, members)
     states = public_states(members, query) or ()
     lengths = _lengths(members, length, integer(subjects, "subjects", 1, _MOST_SUBJECTS))
     exact_epsilon = positive_fraction(epsilon, "epsilon")

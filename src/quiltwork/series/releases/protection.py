@@ -55,10 +55,10 @@ class Protection:
             return _for_persons(query, lengths, epsilon)
         rows = all(belief.length is not None for belief in members)
         counted = None if rows else lengths
-        asked = members, counted, epsilon, self.method, query, self.secrets, self.episode
+        problem = members, counted, epsilon, self.method, query, self.secrets, self.episode
         if not self.delta:
-            return calibrate(*asked, pairs=self.pairs)
-        return calibrate(*asked, noise="gaussian", delta=self.delta, pairs=self.pairs)
+            return calibrate(*problem, pairs=self.pairs)
+        return calibrate(*problem, noise="gaussian", delta=self.delta, pairs=self.pairs)
 
     @property
     def law(self) -> type[TwoSidedGeometric] | type[RoundedGaussian]:

@@ -56,12 +56,12 @@ def usefulness_of(release: Release) -> Usefulness:
     largest = float(np.max(np.abs(values) if signed else values))
     points = release.query.points(release.length)
     of = f"the largest number, {largest:,.6g}, of this window of {points:,} time points"
-    found = judge(release.expected_error, largest, of)
+    usefulness = judge(release.expected_error, largest, of)
     if signed:
-        return found
+        return usefulness
     together = release.interval(simultaneous=True)
     lost = int(np.count_nonzero(np.ravel(together.low) <= 0))
-    return found.with_lost_cells(lost, len(release.cells), "cell")
+    return usefulness.with_lost_cells(lost, len(release.cells), "cell")
 
 
 def advice(plan: NoisePlan, error: float, signal: float) -> Iterator[str]:
