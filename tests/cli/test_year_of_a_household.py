@@ -147,3 +147,26 @@ def test_months_of_a_zone_are_those_that_its_clocks_show(zone):
     days = [one.query for one in planned if one.kind == "daily"]
     assert {day.stop - day.start + 1 for day in days} <= {23, 24, 25}
     assert days[-1].stop == 8760
+
+
+def test_beliefs_about_the_day_are_turned_to_when_the_series_begins(household, tmp_path, capsys):
+    own, pilot = map(str, household)
+    url, belief = f"sqlite:///{tmp_path}/b.db", str(tmp_path / "day.json")
+    fit = ("--time", "time", "--value", "kw", "--edges", "0.7", "--every", "30min")
+    zone = ("--timezone", "Europe/Berlin")
+    assert run(["fit", pilot, *fit, *zone, "--period", "day", "-o", belief]) == 0
+    create = ("--belief", belief, "--length", "17520", "--budget", "2")
+    read = ("--time", "Zeit", "--value", "Leistung kW", *zone, "--na", "n.d.")
+    gaps = ("--missing", "public", "--duplicates", "first")
+    capsys.readouterr()
+    assert run(["ledger", "create", url, "undated", *create]) == 0
+    assert "follow the clock of Europe/Berlin" in capsys.readouterr().err
+    assert run(["ledger", "register", url, "undated", own, *read, *gaps]) == 2
+    assert "ledger create --begins" in capsys.readouterr().err  # not after a plan was made
+    assert run(["ledger", "create", url, "home", *create, "--begins", "2026-01-01T00:00"]) == 0
+    assert "follow the clock" not in capsys.readouterr().err
+    assert run(["ledger", "register", url, "home", own, *read, *gaps]) == 0
+    with qw.Ledger.open(url) as ledger:
+        (dated,) = ledger.status("home").beliefs
+        assert isinstance(dated, qw.beliefs.DatedChain)
+        assert ledger.registered("undated") is None
