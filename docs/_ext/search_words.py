@@ -28,7 +28,7 @@ WORDS = {
     "how-to/holdout": "overfitting",
     "how-to/leaderboard": "benchmark, leaderboard, agent",
     "how-to/plan-a-year#every-week-from-the-command-line": "weekly, every week, cron",
-    "how-to/read-a-series#time-zones-and-windows": "timezone, time zone, daylight saving",
+    "how-to/read-a-series#time-zones": "timezone, time zone, daylight saving",
     "how-to/release-a-histogram#a-map": "map, heatmap, gps, location, places, trajectory",
     "how-to/risk": "re-identification, linkage attack",
     "how-to/tables": "k-anonymity, l-diversity, t-closeness, collusion",

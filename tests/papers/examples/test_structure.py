@@ -154,7 +154,7 @@ def test_what_is_no_matrix_is_refused(matrix):
 def test_rows_that_are_no_distributions_are_refused(matrix):
     for ask in (constraint_matrix, derive):
         with pytest.raises(
-            InvalidInputError, match=r"Row [01] of the mechanism is no distribution"
+            InvalidInputError, match=r"Row [01] of the mechanism is not a distribution"
         ):
             ask(matrix, 0.5)
 
