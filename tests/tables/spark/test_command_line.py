@@ -153,7 +153,7 @@ def test_nothing_is_written_into_an_input(call, folder):
         (("all.parquet", "--provider", "clinic"), 2, "Column 'clinic' is not there once"),
         (("all.parquet", "--provider", "age"), 2, "has two roles"),
         (("A.parquet", "other.parquet"), 2, "'age' is bigint and string"),
-        (("large.parquet", "half.parquet"), 2, "Column 'age' holds whole numbers beyond 2^53"),
+        (("large.parquet", "half.parquet"), 2, "Column 'age' has whole numbers beyond 2^53"),
         (
             ("A.parquet", "half.parquet", "spelled.parquet"),
             2,
