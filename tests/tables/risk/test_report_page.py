@@ -35,7 +35,7 @@ def publication():
 
 def test_figures_are_those_of_the_measures(publication):
     report = publication.report()
-    kept = report.assessment.kept
+    kept = report.assessment.utility
     assert kept.query_error == query_error(publication.source, publication, kept.queries)
     assert kept.queries == 2500
     assert report.assessment.models == privacy_models(publication.table)
@@ -62,7 +62,7 @@ def test_the_page_stands_alone_and_escapes_names(publication, tmp_path):
 def test_the_page_answers_what_providers_ask(publication):
     """How many may collude, who is next and what they leave, whose rows, groups of one provider."""
     report = publication.report()
-    found = report.assessment.kept.providers
+    found = report.assessment.utility.providers
     given = publication.source.frame["hospital"].value_counts()
     inside = publication.table.frame.groupby(["age", "town <&>"])["hospital"].nunique()
     alone = int((inside == 1).sum())
@@ -81,4 +81,4 @@ def test_certainty_penalty_is_the_width_of_published_ranges(publication):
     ages = publication.source.frame["age"]
     ends = publication.frame["age"].str.split("..", regex=False)
     width = ends.map(lambda e: float(e[-1]) - float(e[0])) / (ages.max() - ages.min())
-    assert publication.report().assessment.kept.loss.ncp["age"] == pytest.approx(width.mean())
+    assert publication.report().assessment.utility.loss.ncp["age"] == pytest.approx(width.mean())

@@ -157,7 +157,7 @@ class LabelReader:
             return np.array(self._missing, dtype=np.int64)
         plain = unescape_formula(text.strip()) if isinstance(text, str) else MISSING
         # Declared labels first: a label may look like a range.
-        if plain != MISSING and plain in self._under:  # a label may look like a range
+        if plain != MISSING and plain in self._under:
             return np.array(self._under[plain], dtype=np.int64)
         label = label_of(text) if label is None else label
         codes = [*self._missing] if label.missing else []

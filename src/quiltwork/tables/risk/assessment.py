@@ -159,14 +159,14 @@ class TableUtility:
     """What a publication keeps of its rows, and the facts for its providers.
 
     Attributes:
-        made: what every group satisfies, and how the table was made, in words.
+        description: what every group satisfies, and how the table was made, in words.
         loss: the information loss.
         queries: the number of range queries for the query error.
         query_error: their mean relative error.
         providers: whose rows are in it, and who would break it next.
     """
 
-    made: str
+    description: str
     loss: InformationLoss
     queries: int
     query_error: float
@@ -189,7 +189,7 @@ class Assessment(ChartedResult):
         against: what another release adds, if one was compared.
         subtracted: what providers learn by removing their own records, if the table names them.
         attacks: the result of each attack; `to_frame` has a row for each.
-        kept: what a publication keeps, and the facts for its providers.
+        utility: what a publication keeps, and the facts for its providers.
     """
 
     schema = ("risk", 3)
@@ -204,7 +204,7 @@ class Assessment(ChartedResult):
     against: Intersection | None
     subtracted: SubtractionResult | None
     attacks: tuple[TableAttack, ...]
-    kept: TableUtility | None = None
+    utility: TableUtility | None = None
 
     def explain(self) -> str:
         """Return the size of the smallest group, and the result of every attack."""
@@ -240,15 +240,15 @@ class Assessment(ChartedResult):
         """Return everything by name, as JSON values, with the gain of each disclosure."""
         gains = [{**plain(disclosure), "gain": disclosure.gain} for disclosure in self.disclosures]
         document = {**super().body(), "disclosures": gains}
-        del document["kept"]
-        if self.kept is None:
+        del document["utility"]
+        if self.utility is None:
             return document
         return {
             **document,
-            "loss": plain(self.kept.loss),
-            "queries": self.kept.queries,
-            "query_error": self.kept.query_error,
-            "for_providers": self.kept.providers.body(),
+            "loss": plain(self.utility.loss),
+            "queries": self.utility.queries,
+            "query_error": self.utility.query_error,
+            "for_providers": self.utility.providers.body(),
         }
 
 
@@ -285,7 +285,7 @@ def assess(
     if publication is not None:
         against = rehearse_intersection(publication) if against is None else against
         learned = definetti(publication) if learned is None else learned
-        utility = _kept(publication)
+        utility = _utility(publication)
     disclosed = disclosures(table)
     cuts = None if publication is None else _cuts(publication)
     downcoded = downcoding_of_texts(table) if publication is None else downcoding(publication)
@@ -305,17 +305,17 @@ def assess(
         attacks=attacks_on(
             (best.base, best.mean, best.attribute), cuts, learned, downcoded, against, subtracted
         ),
-        kept=utility,
+        utility=utility,
     )
 
 
-def _kept(publication: PublishedRecords) -> TableUtility:
+def _utility(publication: PublishedRecords) -> TableUtility:
     """Measure what a publication keeps, and the facts for its providers."""
     # Fewer queries on large tables, to bound the time of the report.
     queries = max(50, min(QUERIES, _QUERY_WORK // publication.source.encoded.rows))
     return TableUtility(
-        made=f"{publication.constraint} against {coalition_text(publication.m)}, made by the "
-        f"method {publication.method!r} and verified. {publication.pooled}",
+        description=f"{publication.constraint} against {coalition_text(publication.m)}, made by "
+        f"the method {publication.method!r} and verified. {publication.pooled}",
         loss=publication_loss(publication),
         queries=queries,
         query_error=query_error(publication.source, publication, queries),

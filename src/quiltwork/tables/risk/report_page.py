@@ -240,7 +240,7 @@ class TableReport(ResultBase):
     @property
     def headline(self) -> dict[str, str]:
         """The key figures, by name."""
-        models, utility = self.assessment.models, self.assessment.kept
+        models, utility = self.assessment.models, self.assessment.utility
         figures = {
             "Smallest group (k)": f"{models.k:,}",
             "Fewest values in a group (l)": f"{models.distinct_l:,}",
@@ -255,7 +255,7 @@ class TableReport(ResultBase):
     @property
     def html(self) -> str:
         """The report as one HTML page without external resources."""
-        assessment, utility = self.assessment, self.assessment.kept
+        assessment, utility = self.assessment, self.assessment.utility
         parts: list[Html] = [section("At a glance", facts(self.headline), anchor="glance")]
         if utility is not None and len(utility.providers.rows) > 1:
             parts.append(providers_section(utility.providers))
@@ -296,12 +296,12 @@ def report(assessment: Assessment, name: str = "the table") -> TableReport:
     """
     assessment, name = instance(assessment, Assessment, "assessment"), instance(name, str, "name")
     records = f"{assessment.rows:,} record{'' if assessment.rows == 1 else 's'}"
-    if assessment.kept is None:
+    if assessment.utility is None:
         lead = f"{records}, measured as they stand in the table."
         return TableReport(f"Risks of {name}", lead, assessment)
     return TableReport(
         "Published table",
-        f"{records} in groups that satisfy {assessment.kept.made} This page is for those who "
-        "publish the table: it contains facts that the table itself does not show.",
+        f"{records} in groups that satisfy {assessment.utility.description} This page is for those "
+        "who publish the table: it contains facts that the table itself does not show.",
         assessment,
     )
