@@ -103,7 +103,9 @@ class Account:
         after = Account(self.secrets, usage, history, count, others, latest)
         if "max_point_charge" in self.__dict__ and len(levels) <= _FEW_RELEASES:
             # Charges only rise, so the maximum changes at most within the new windows.
-            in_windows = (usage.max_point_charge(one.start, one.stop) for one in levels)
+            in_windows = (
+                usage.max_point_charge(spending.start, spending.stop) for spending in levels
+            )
             after.__dict__["max_point_charge"] = max([self.max_point_charge, *in_windows])
         return after
 

@@ -237,7 +237,7 @@ class Accountant(SeriesAccountant[Account]):
             integer(length, "length", 1),
             self.episode,
             limit_exceeded,
-            lambda one: f"{float_up(one.total):.9g}",
+            lambda longer: f"{float_up(longer.total):.9g}",
         )
 
     def profile(self) -> LeakageProfile:

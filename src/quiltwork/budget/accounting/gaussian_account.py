@@ -153,8 +153,12 @@ class GaussianAccount:
         if cap is None:
             return None
         added = list(spendings)
-        pure = [one for one in added if self.gaussian.pure and one.composes_by == "levels"]
-        squared = [one for one in added if one not in pure]
+        pure = [
+            spending
+            for spending in added
+            if self.gaussian.pure and spending.composes_by == "levels"
+        ]
+        squared = [spending for spending in added if spending not in pure]
         factors = [self.squares.times_more(cap.square, squared)]
         if pure:
             more = self.emptied().plus(pure)
@@ -211,7 +215,7 @@ def _flat(spending: Spending) -> Spending:
 def pure_advice(account: GaussianAccount, added: Iterable[Spending]) -> str:
     """Explain why a pure level costs much here, and what would grant more; "" where it does not."""
     budget, cap = account.gaussian, account.gaussian.cap
-    has_pure = any(one.composes_by == "levels" for one in added)
+    has_pure = any(spending.composes_by == "levels" for spending in added)
     if not has_pure or budget.pure or cap is None or budget.budget is None:
         return ""
     if math.isinf(cap.level):
@@ -232,7 +236,7 @@ def noise_that_fits(
     account: GaussianAccount, refused: Sequence[Spending], grants: Grants | None = None
 ) -> str:
     """Say with how much more noise releases that exceed the caps would fit."""
-    if any(one.composes_by != "squares" for one in refused):
+    if any(spending.composes_by != "squares" for spending in refused):
         advice = pure_advice(account, refused).strip()
         return advice or "Ask for a lower level or a shorter window."
     most = largest_granted(float_down(account.times_more(refused) or Fraction(0)), refused, grants)

@@ -50,7 +50,7 @@ def largest_factor(account: Account, budget: Fraction, spendings: Sequence[Spend
     Gaussian beliefs, where only small differences are hidden, less leaks and the search goes on.
     """
     units = _account_of(account, spendings)
-    levels = [one.dp_epsilon for one in spendings if one.dp_epsilon]
+    levels = [spending.dp_epsilon for spending in spendings if spending.dp_epsilon]
 
     def total(factor: float) -> Fraction:
         return account.plus_scaled(units, factor).total
@@ -73,7 +73,7 @@ def what_fits(
 
     Within the budget other limits may refuse them: `grants` decides about those.
     """
-    if any(one.composes_by != "levels" for one in refused):
+    if any(spending.composes_by != "levels" for spending in refused):
         return "Ask for more noise or a shorter window."
     factor = largest_granted(largest_factor(account, budget, refused), refused, grants)
     if factor < _SMALLEST_USEFUL:
@@ -94,7 +94,7 @@ def largest_granted(most: float, refused: Sequence[Spending], grants: Grants | N
     """Return the largest factor up to `most` that is granted, to three digits; 0 if none is."""
 
     def granted(factor: float) -> bool:
-        return grants is None or grants([one.times(factor) for one in refused])
+        return grants is None or grants([spending.times(factor) for spending in refused])
 
     if most < _SMALLEST_USEFUL or math.isinf(most) or granted(most):
         return most

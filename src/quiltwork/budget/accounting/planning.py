@@ -120,28 +120,28 @@ def _pure_plan(
     account.record(*before)
     planned = _as_released(queries, account.beliefs)
     limit = account.budget or Fraction(0)
-    weighted = [(one.query, one.weight) for one in planned]
+    weighted = [(release.query, release.weight) for release in planned]
     scales = smallest_scales(account.after(), limit, weighted, account.length)
     if not any(scales):
         raise _nothing_to_hide()
     spendings = [
-        planned_spending(one.query, scale, account.length, one.label)
-        for one, scale in zip(planned, scales, strict=True)
+        planned_spending(release.query, scale, account.length, release.label)
+        for release, scale in zip(planned, scales, strict=True)
     ]
     levels = _levels_alone(spendings, account.secrets)
     naive_scales = _naive_scales(account, planned)
     items = tuple(
         PlannedRelease(
-            planned=one,
+            planned=release,
             scale=scale,
             spending=spending,
             cost_alone=float_up(level),
-            expected_error=expected_error(one.query, scale, account.length, account.states),
-            signal_range=signal_range(one.query, account.length),
+            expected_error=expected_error(release.query, scale, account.length, account.states),
+            signal_range=signal_range(release.query, account.length),
             naive_scale=naive,
-            naive_error=expected_error(one.query, naive, account.length, account.states),
+            naive_error=expected_error(release.query, naive, account.length, account.states),
         )
-        for one, scale, spending, level, naive in zip(
+        for release, scale, spending, level, naive in zip(
             planned, scales, spendings, levels, naive_scales, strict=True
         )
     )
@@ -161,7 +161,7 @@ def _gaussian_plan(
     planned = _as_released(queries, beliefs)
     scales, spendings = _gaussian_scales(account, planned)
     geometric: Sequence[PlannedRelease | None] = [None] * len(planned)
-    if all(one.composes_by == "levels" for one in before):
+    if all(release.composes_by == "levels" for release in before):
         with suppress(BudgetExceeded):
             pure_account = Accountant(
                 beliefs, secrets.length, limit, secrets.episode, secrets.pairs
@@ -169,16 +169,18 @@ def _gaussian_plan(
             geometric = _pure_plan(pure_account, queries, before).items
     items = tuple(
         PlannedRelease(
-            planned=one,
+            planned=release,
             scale=scale,
             spending=spending,
             cost_alone=float_up(account.emptied().plus([spending]).used),
-            expected_error=expected_gaussian_error(one.query, scale, secrets.length),
-            signal_range=signal_range(one.query, secrets.length),
+            expected_error=expected_gaussian_error(release.query, scale, secrets.length),
+            signal_range=signal_range(release.query, secrets.length),
             naive_scale=math.inf if other is None else other.scale,
             naive_error=math.inf if other is None else other.expected_error,
         )
-        for one, scale, spending, other in zip(planned, scales, spendings, geometric, strict=True)
+        for release, scale, spending, other in zip(
+            planned, scales, spendings, geometric, strict=True
+        )
     )
     return ReleasePlan(items, limit, float_up(limit), float_up(account.used), claim.delta)
 
@@ -193,14 +195,15 @@ def _gaussian_scales(
         UnsupportedError: for queries without Gaussian noise, and where nothing is secret.
     """
     length = account.secrets.length
-    for one in planned:
-        if one.query.mechanism == "exponential":
+    for release in planned:
+        if release.query.mechanism == "exponential":
             raise UnsupportedError(
-                f"A query of kind {one.query.kind!r} chooses a label by the exponential mechanism, "
-                "which has no Gaussian noise; plan it without delta."
+                f"A query of kind {release.query.kind!r} chooses a label by the exponential "
+                "mechanism, which has no Gaussian noise; plan it without delta."
             )
     factor = account.times_more(
-        planned_spending(one.query, 1 / one.weight, length, gaussian=True) for one in planned
+        planned_spending(release.query, 1 / release.weight, length, gaussian=True)
+        for release in planned
     )
     if factor is None:
         raise _nothing_to_hide()
@@ -211,10 +214,10 @@ def _gaussian_scales(
         )
     common, margin = 1 / math.sqrt(float_down(factor)) * (1 + 2.0**-50), 2.0**-40
     while True:  # the step of a grid of numbers is charged too, and depends on the noise
-        scales = [float_up(Fraction(common) / one.weight) for one in planned]
+        scales = [float_up(Fraction(common) / release.weight) for release in planned]
         spendings = [
-            planned_spending(one.query, scale, length, one.label, gaussian=True)
-            for one, scale in zip(planned, scales, strict=True)
+            planned_spending(release.query, scale, length, release.label, gaussian=True)
+            for release, scale in zip(planned, scales, strict=True)
         ]
         if account.plus(spendings).fits():
             return scales, spendings
@@ -235,8 +238,8 @@ def _levels_alone(spendings: Sequence[Spending], secrets: Secrets) -> list[Fract
     are priced, and the others get the least of these levels.
     """
     by_shape: dict[tuple[object, ...], list[int]] = {}
-    for number, one in sorted(enumerate(spendings), key=lambda numbered: numbered[1].start):
-        by_shape.setdefault(shape_of(one), []).append(number)
+    for number, spending in sorted(enumerate(spendings), key=lambda numbered: numbered[1].start):
+        by_shape.setdefault(shape_of(spending), []).append(number)
     levels = [Fraction(0)] * len(spendings)
     for numbers in by_shape.values():
         at_ends = {*numbers[:_PRICED_WINDOWS], *numbers[-_PRICED_WINDOWS:]}
@@ -259,7 +262,7 @@ def _as_released(planned: Sequence[Planned], beliefs: Sequence[Belief]) -> list[
             return of_numbers(query)
         return check_states(query, beliefs) or query
 
-    return [replace(one, query=as_released(one.query)) for one in planned]
+    return [replace(release, query=as_released(release.query)) for release in planned]
 
 
 def _naive_scales(account: Accountant, planned: Sequence[Planned]) -> list[float]:
@@ -272,10 +275,12 @@ def _naive_scales(account: Accountant, planned: Sequence[Planned]) -> list[float
     share = (account.exact_remaining or Fraction(0)) / len(planned)
     bounds = [bound.by_quilts() for bound in account.secrets.bounds]
     central: dict[Query, Query] = {}
-    for one in planned:
-        shape = _moved_to_start(one.query, length)
+    for release in planned:
+        shape = _moved_to_start(release.query, length)
         central[shape] = min(
-            central.get(shape, one.query), one.query, key=lambda query: _off_centre(query, length)
+            central.get(shape, release.query),
+            release.query,
+            key=lambda query: _off_centre(query, length),
         )
 
     def scale_alone(query: Query) -> float:
@@ -283,7 +288,7 @@ def _naive_scales(account: Accountant, planned: Sequence[Planned]) -> list[float
         return float_up(max(bound.required_scale(problem, share).scale for bound in bounds))
 
     scales = {shape: scale_alone(query) for shape, query in central.items()}
-    return [scales[_moved_to_start(one.query, length)] for one in planned]
+    return [scales[_moved_to_start(release.query, length)] for release in planned]
 
 
 def _moved_to_start(query: Query, length: int) -> Query:

@@ -109,7 +109,7 @@ class ReleasePlan(ChartedResult):
         """
         if not self.delta:
             return 1.0
-        logs = [math.log(one.naive_error / one.expected_error) for one in self.items]
+        logs = [math.log(item.naive_error / item.expected_error) for item in self.items]
         return math.exp(sum(logs) / len(logs))
 
     @property

@@ -151,7 +151,7 @@ def calendar(
     ):
         if query is not None:
             planned += repeated(query, windows, sum(days), kind)
-    return tuple(sorted(planned, key=lambda one: (one.query.stop or 0, one.query.start)))
+    return tuple(sorted(planned, key=lambda item: (item.query.stop or 0, item.query.start)))
 
 
 def _points_of_days(year: int, points_per_day: int, timezone: str | None) -> list[int]:

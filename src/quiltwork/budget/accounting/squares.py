@@ -250,6 +250,6 @@ def squared_level(spending: Spending) -> Fraction:
 
 def empty_squares(secrets: Secrets) -> Squares:
     """Return the sums of no releases, of the kind that these beliefs need."""
-    if any(isinstance(one.belief, Gaussian) for one in secrets.bounds):
+    if any(isinstance(bound.belief, Gaussian) for bound in secrets.bounds):
         return SecretSquares(secrets)
     return PointSquares()

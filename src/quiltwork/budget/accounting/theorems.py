@@ -206,7 +206,7 @@ def costs_by_quilts(account: Account) -> list[Fraction]:
         central[shape] = min(
             central.get(shape, spending),
             spending,
-            key=lambda one: abs(one.start + one.stop - secrets.length),
+            key=lambda other: abs(other.start + other.stop - secrets.length),
         )
     costs = {}
     for shape, spending in central.items():
@@ -240,7 +240,7 @@ def _stretches(spendings: Iterable[Spending]) -> list[list[Spending]]:
     """Group releases whose windows overlap, in order of time."""
     groups: list[list[Spending]] = []
     end = 0
-    for spending in sorted(spendings, key=lambda one: one.start):
+    for spending in sorted(spendings, key=lambda spending: spending.start):
         if spending.start > end:
             groups.append([])
         groups[-1].append(spending)
@@ -257,4 +257,6 @@ def _level_inside(spendings: Sequence[Spending], account: Account) -> float:
 
 def _covered(spendings: Sequence[Spending]) -> tuple[int, int]:
     """Return the first and the last time point of the windows of releases."""
-    return min(one.start for one in spendings), max(one.stop for one in spendings)
+    return min(spending.start for spending in spendings), max(
+        spending.stop for spending in spendings
+    )

@@ -325,7 +325,7 @@ class Ledger:
         """
         name = parse_name(dataset, "dataset")
         who = _optional_name(analyst, "analyst")
-        releases = [(secrets.token_hex(16), one) for one in listed(spendings, "spendings")]
+        releases = [(secrets.token_hex(16), release) for release in listed(spendings, "spendings")]
         request_keys = parse_keys(keys, len(releases))
 
         def work(log: Log) -> list[Receipt]:

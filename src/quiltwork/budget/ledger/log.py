@@ -102,8 +102,8 @@ class Log:
             "VALUES (?, ?, ?, ?, ?, NULL, ?, ?)"
         )
         rows = [
-            (one.seq, one.id, one.dataset, one.kind, key, one.body, one.hash)
-            for one, (_, key) in zip(entries, drafts, strict=True)
+            (entry.seq, entry.id, entry.dataset, entry.kind, key, entry.body, entry.hash)
+            for entry, (_, key) in zip(entries, drafts, strict=True)
         ]
         self._database.run(self._connection, [(insert, row) for row in rows])
         self.head = head

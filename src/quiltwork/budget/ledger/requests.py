@@ -170,7 +170,7 @@ def _spending_of_description(document: Mapping[str, Any], length: int) -> Spendi
     """Return the spending of a mechanism that is described by its level."""
     window = document.get("start", 1), document.get("stop", length)
     label = str(document.get("label", ""))
-    name = next((one for one in ("dp_epsilon", "rho", "gdp") if one in document), None)
+    name = next((level for level in ("dp_epsilon", "rho", "gdp") if level in document), None)
     if name is None:
         raise InvalidInputError(
             "A debit needs a level: its description has no dp_epsilon, rho or gdp. Give a "

@@ -90,7 +90,7 @@ class StateCache:
     def _cache(self, state: DatasetState) -> None:
         states = [other for other in self._recent.get(state.name, ()) if other.head != state.head]
         states.append(state)
-        states.sort(key=lambda one: one.head.count, reverse=True)
+        states.sort(key=lambda state: state.head.count, reverse=True)
         self._recent[state.name] = tuple(states[:_CACHED_STATES])
 
     def advance(

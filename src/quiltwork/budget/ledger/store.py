@@ -221,7 +221,7 @@ class Store:
                 for request in finished:
                     request.done = True
                 # Left only if this thread was interrupted: another one will do them.
-                left = [one for one in batch if not one.done and one is not own]
+                left = [item for item in batch if not item.done and item is not own]
                 self._turn.waiting = left + self._turn.waiting
             self._turn.release()
 

@@ -219,7 +219,7 @@ def _key_used_before(log: Log, entry: Entry, until: int) -> set[str]:
     if not isinstance(key, str) or not isinstance(analyst, str | None):
         return set()  # check_transitions reports what is wrong with the entry
     earlier = log.all_with_key(entry.dataset, key, analyst)
-    return {scoped_key(key, analyst)} if any(one.seq <= until for one in earlier) else set()
+    return {scoped_key(key, analyst)} if any(entry.seq <= until for entry in earlier) else set()
 
 
 @dataclass
