@@ -469,7 +469,7 @@ def coarse_warning(plan: HoldoutPlan) -> list[str]:
     if ladder < plan.tolerance and plan.mechanism != "ladder":
         advice += f"a Ladder if you only need the best score (within {ladder:.3g}), or "
     return [
-        f"{advice}a plain holdout for the one model that the training rows have chosen (within "
+        f"{advice}a plain holdout for the one model chosen on the training rows (within "
         f"{single_use:.3g})."
     ]
 
