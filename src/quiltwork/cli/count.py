@@ -175,6 +175,7 @@ def count(
     if preview:
         if categories_from_data or to.report or to.plot:
             raise click.UsageError("--preview goes with --categories, and makes no page or chart")
+        # Drawn from zero counts: no row is read, so nothing is revealed.
         empty = dict.fromkeys(map(_cell, cells_of(read_categories(categories, by))), 0)
         _show_errors(released(limited(empty)), confidence, to)
         return

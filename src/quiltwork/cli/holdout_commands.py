@@ -246,6 +246,7 @@ def ask(
         "overfit": any(answer.overfit for answer in answers),
         "noise_sd": (spread.high - spread.low) / 2,
         "tolerance": guarantee.tolerance,
+        # Errors are shown positive, so the ends of their interval change places.
         "low": min(abs(bounds.low), abs(bounds.high)),
         "high": max(abs(bounds.low), abs(bounds.high)),
         "confidence": guarantee.confidence,

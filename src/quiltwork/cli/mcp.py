@@ -234,6 +234,7 @@ def agents_app(folder: str, team: str, host: str, about: str = "") -> Starlette:
         json_response=True,
         stateless_http=True,
         max_request_body_size=_LARGEST,
+        # `_guarded` checks Host and Origin, for plain HTTP as well.
         transport_security=TransportSecuritySettings(enable_dns_rebinding_protection=False),
     )
     logging.getLogger("mcp.server.streamable_http").addFilter(_is_no_hang_up)

@@ -52,6 +52,7 @@ def alpha_for_epsilon(epsilon: object) -> Fraction:
         return _LEAST_ALPHA
     spread = level.denominator.bit_length() - level.numerator.bit_length() + 1
     bits = _PRECISION_BITS + max(0, spread) + math.ceil(float(level) / math.log(2))
+    # Enough digits that the exponential errs by less than a unit of the denominator.
     with decimal.localcontext(prec=_DIGITS + bits // 3, rounding=decimal.ROUND_FLOOR):
         below = Decimal(level.numerator) / Decimal(level.denominator)
         scaled = Fraction((-below).exp().next_plus()) * (1 << bits)

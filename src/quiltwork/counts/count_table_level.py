@@ -109,6 +109,7 @@ def sum_quantile(alphas: Sequence[Fraction], confidence: Number) -> int:
             for a in ratios
         )
         best = min(best, (growth - miss) / t)
+    # Rounded up by more than the floats of the search can lose.
     return math.ceil(best * (1 + 1e-9))
 
 

@@ -27,6 +27,7 @@ def draw_index(probabilities: Sequence[Fraction]) -> int:
     1
     """
     sums = [min(total, Fraction(1)) for total in accumulate(probabilities)][:-1]
+    # Sums of 0 or 1 separate nothing: such an outcome is impossible, or certain.
     inside = [j for j, total in enumerate(sums) if 0 < total < 1]
     if not inside:
         return next(j for j, probability in enumerate(probabilities) if probability > 0)

@@ -93,6 +93,7 @@ class AlgorithmSettings:
                 "most 1."
             )
         bits = _LEAST_BITS
+        # A finer grid only where σ would have too few steps, which would distort its law.
         while bits < _FINEST_BITS and scale * rows * (1 << bits) < _STEPS_PER_SCALE:
             bits += 1
         if scale and not _STEPS_PER_SCALE <= scale * rows * (1 << bits) <= _LARGEST_SCALE // 4:

@@ -161,6 +161,7 @@ def _frozen(data: Any, name: str) -> NDArray[Any] | Frame:
     if array.dtype == object:
         _check_cells(array, name)
         return array.copy()
+    # The memory order is kept: a statistic reads columns as fast as before.
     order: Literal["C", "F"] = "F" if array.flags.fnc else "C"
     return np.frombuffer(array.tobytes(order), array.dtype).reshape(array.shape, order=order)
 

@@ -533,6 +533,7 @@ class Board:
         metric = scorings[choice(name or next(iter(scorings)), [*scorings], "metric")].read()
         if self.begun.rule.kind == "rounds":
             study = self._study
+            # Training rows are public, so their labels may define the classes.
             at = study.position(str(study.columns.target))
             return with_classes(metric, study.train[:, at])
         return metric
@@ -556,6 +557,7 @@ class Board:
                 f"predictions must map ids to labels, not {shortened(predictions)}."
             )
         try:
+            # One pass over all text; only if it fails is the bad cell looked for.
             "".join([*predictions.keys(), *predictions.values()]).encode()
         except (TypeError, UnicodeEncodeError):
             for cell in (cell for pair in predictions.items() for cell in pair):
@@ -816,6 +818,7 @@ def submission_note(
     """Return the note stored beside a submission, by which a repetition is recognised."""
     return SubmissionNote(
         "" if key is None else _keyed(request_key, "key", [team, key]),
+        # Sorted: another order of rows is the same submission.
         _keyed(request_key, "predictions", [metric, sorted(predictions.items())]),
         metric,
         datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
@@ -837,6 +840,7 @@ def stored_verdict(
         raise InvalidInputError(
             "This idempotency key was used for another request; give a new one."
         )
+    # An interrupted submission has no answer to return: it is scored and counted again.
     answered = (entry for entry in entries if entry.outcome not in (WAITING, INTERRUPTED))
     match = next((entry for entry in answered if entry.note.digest == note.digest), None)
     return None if match is None else replace(verdict_for(transcript, match), repeated=True)

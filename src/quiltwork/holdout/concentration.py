@@ -79,6 +79,7 @@ class Concentration:
         if not trials or _divergence(observed, end) * trials <= exponent:
             return end
         inside, outside = observed, end
+        # Bisection keeps the outer end, so that rounding only widens the interval.
         while outside - inside > _NARROW:
             middle = (inside + outside) / 2
             if _divergence(observed, middle) * trials <= exponent * (1 + 2.0**-30):
@@ -211,6 +212,7 @@ def mixing_steps(belief: MarkovChain | ChainBox, share: float) -> tuple[int, flo
                 "independent of the rest; keep no rows apart for the final ranking (final=0)."
             )
         powers.append(powers[-1] @ powers[-1])
+    # From the largest power down: the last number of steps that is still too few.
     steps, reached = 0, np.eye(len(powers[0]))
     for at in reversed(range(len(powers) - 1)):
         further = reached @ powers[at]

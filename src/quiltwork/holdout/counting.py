@@ -65,12 +65,14 @@ def exponents(levels: Levels, beta: float, means: int = 1) -> Levels:
     total = largest + math.log(float(np.exp(levels - largest).sum()))
     weights = np.logaddexp(-total, -levels - math.log(len(levels))) - math.log(2)
     exponent = math.log(2 * means / beta) - weights
+    # Increasing, so that one width bounds all announcements up to a given one.
     return np.asarray(np.maximum.accumulate(exponent) * _UP + 2.0**-30)
 
 
 def _log_binomials(top: int, first: int, count: int) -> Levels:
     """Return ln C(top, first + j) for j below `count`; `first` is 0 or 1."""
     chosen = np.arange(first, first + count - 1, dtype=float)
+    # Beyond `top` the binomial is 0; 0.5 keeps the logarithm finite, and errs upwards.
     ratios = np.log(np.maximum(top - chosen, 0.5)) - np.log(chosen + 1)
     return np.concatenate([[0.0], np.cumsum(ratios)]) + (math.log(top) if first else 0.0)
 

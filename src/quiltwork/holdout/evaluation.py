@@ -230,6 +230,7 @@ def _values_in_private(statistic: Statistic, data: Data, columns: int | None) ->
 def _add_up(values: NDArray[Any], bits: int) -> list[int]:
     """Sum the steps exactly: in floats a block's sums are integers up to 2^53."""
     if values.dtype == bool:
+        # Booleans are counted: exact, and faster than adding floats.
         counts = np.count_nonzero(values, axis=None if values.ndim == 1 else 0)
         return [int(count) << bits for count in np.atleast_1d(counts)]
     total: Any = 0
@@ -237,6 +238,7 @@ def _add_up(values: NDArray[Any], bits: int) -> list[int]:
     for start in range(0, len(values), rows):
         steps = values[start : start + rows] * float(1 << bits)
         np.rint(steps, out=steps)
+        # Larger sums are not exact in floats, so they are added as integers.
         if len(steps) << bits > 1 << 53:
             steps = steps.astype(np.int64)
         total = total + steps.sum(axis=0).astype(np.int64)

@@ -186,6 +186,7 @@ def rank_teams(
     groups, unassigned, group = dict.fromkeys(teams, 0), teams, 0
     while unassigned:
         group += 1
+        # A group is everybody whom its best team is not significantly ahead of.
         members = [team for team in unassigned if team not in ahead[unassigned[0]]]
         groups.update(dict.fromkeys(members, group))
         unassigned = [team for team in unassigned if team not in members]
@@ -309,6 +310,7 @@ def bet_interval(
     sizes = np.bincount(units).astype(float)
     largest, limit = float(sizes.max()), math.log(2 / failure) + _STEP
     small = stakes(len(sizes), largest)
+    # Stakes above 1 pay off against small means, where a value can lose the mean at most.
     more = 4.0 ** np.arange(1, 1 + math.ceil(math.log(len(sizes) + 1, 4))) / largest
     bets = np.concatenate([more, small])
 

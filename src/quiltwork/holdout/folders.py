@@ -144,6 +144,7 @@ def create_board(
     try:
         board = Board.create(folder_files, columns, scorings, rule, name=name, **options)
     except BaseException:
+        # Only a folder that this call created is removed again.
         if is_new:
             with suppress(OSError):
                 os.rmdir(folder)

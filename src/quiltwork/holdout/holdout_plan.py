@@ -307,6 +307,7 @@ def _best(draft: HoldoutPlan) -> HoldoutPlan:
             refusals.append(problem)
     if not plans:
         raise refusals[0]
+    # Fewer rows and smaller tolerances are better, more questions are.
     sign = 1 if draft.solved_for in ("samples", "tolerance") else -1
     return min(plans, key=lambda plan: sign * getattr(plan, plan.solved_for))
 
@@ -373,6 +374,7 @@ def least_tolerance(draft: HoldoutPlan) -> float:
         low, high = high, 2 * high
         if high > _WIDEST:
             return math.inf
+    # To four digits: a plan prints no more.
     while high - low > 1e-4 * high:
         middle = (low + high) / 2
         low, high = (low, middle) if replace(draft, tolerance=middle).holds() else (middle, high)

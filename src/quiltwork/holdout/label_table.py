@@ -107,6 +107,7 @@ class Labels:
         if not share:
             return np.ones(rows, bool), np.zeros(rows, bool)
         if self.belief is not None:
+            # One block: every further one would cost two more gaps.
             length = max(1, round(share * rows))
             start = _draw(key, 1)[0] % (rows - length + 1)
             at = np.arange(rows)

@@ -100,6 +100,7 @@ def least_width(
     """
     terms = (beliefs, rows, submissions, beta)
     widths = [(width(*terms, steps, metric, announcements), steps) for steps in _GRIDS]
+    # Ties go to fewer steps, because pairs compare by width first.
     least = min(widths)
     if announcements is None:
         return least

@@ -237,6 +237,7 @@ def plain_label(text: str) -> str:
     >>> plain_label("1.0"), plain_label("02410"), plain_label("1.5")
     ('1', '02410', '1.5')
     """
+    # Only with a point: "007" and "7" may be two ids.
     whole = _WHOLE.fullmatch(text) if "." in text else None
     return text if whole is None else whole[1]
 
@@ -390,6 +391,7 @@ def _ratio(metric: str, positive: Any, floor: float) -> Metric:
 
     def combine(means: Sequence[float]) -> float:
         parts = [(above, max(below, floor)) for above, below in fractions(*means)]
+        # A class without rows has no ratio: it counts as 0, never as an error about the rows.
         return sum(above / below if below > 0 else 0.0 for above, below in parts) / len(parts)
 
     def row_classes(true: NDArray[Any], predicted: NDArray[Any]) -> NDArray[Any]:

@@ -407,6 +407,7 @@ class ReusableHoldout(SingleProcess):
         with self._alone():
             self._check_open()
             self._start_round()
+        # Without the lock: a statistic may wait for threads that ask.
         questions = [question for query in queries for question in self._evaluate_on_holdout(query)]
         with self._alone():
             self._check_open()

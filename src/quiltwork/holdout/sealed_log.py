@@ -89,6 +89,7 @@ class SealedLog:
                 "transcript with this name. Choose another name."
             )
         try:
+            # O_EXCL: of two processes that create the same file only one succeeds.
             descriptor = os.open(target, os.O_RDWR | os.O_CREAT | os.O_EXCL, files.OWNER_ONLY)
         except FileExistsError:
             raise StorageError(
@@ -147,6 +148,7 @@ class SealedLog:
 
     def _replace_secret(self, secret: Secret) -> None:
         target = secret_path(self._path)
+        # Written aside and renamed: a crash leaves the old secret or the new one.
         unfinished = target.with_name(target.name + ".new")
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
         descriptor = os.open(unfinished, flags, files.OWNER_ONLY)

@@ -132,6 +132,7 @@ class HoldoutScorer:
     def __repr__(self) -> str:
         return f"HoldoutScorer({self.holdout!r}, metric={self.metric.name!r})"
 
+    # scikit-learn copies scorers with their estimators; all must share one budget.
     def __copy__(self) -> HoldoutScorer:
         return self
 

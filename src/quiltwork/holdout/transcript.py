@@ -579,6 +579,7 @@ class _Replay:
         number = integer(body["number"], "number", 1)
         if number > len(self._entries) or self._entries[number - 1].outcome != WAITING:
             raise InvalidInputError(f"submission {number} was not waiting for a score.")
+        # After the last announcement no other outcome than `kept` is possible.
         limit_reached = rule.announcements is not None and self._announced >= rule.announcements
         improved = ANNOUNCED if rule.kind == "ladder" else BETTER
         outcome = choice(

@@ -129,6 +129,7 @@ class Solved:
 
 def solve(laws: CountLaws, costs: FloatArray, epsilon: float, cap: float | None) -> Solved:
     """Solve the program for costs[c, r] = prior(c)·loss(c, r), adding violated time points."""
+    # Evenly spread: neighbouring time points have nearly the same constraints.
     active = set(np.unique(np.linspace(0, max(0, len(laws.laws) - 1), _SPREAD).astype(int)))
     active &= set(range(len(laws.laws)))
     for _ in range(_ROUNDS):
@@ -281,6 +282,7 @@ def _on_grid(table: FloatArray) -> Weights:
     shares = clipped / clipped.sum(axis=1, keepdims=True)
     rows = [[int(Fraction(float(x)) * whole) for x in row] for row in shares]
     for row in rows:
+        # The largest entry absorbs the rounding: relative to its size it changes least.
         row[row.index(max(row))] += whole - sum(row)
     return np.array(rows, dtype=object)
 

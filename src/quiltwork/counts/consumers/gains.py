@@ -134,6 +134,7 @@ def _equivalent(n: int, consumer: Consumer, target: float, epsilon: float) -> fl
         face = GeometricMechanism(n, epsilon=math.exp(log_level)).remap(consumer).face_value_loss
         return math.log(max(face, sys.float_info.min)) - math.log(target)
 
+    # In logarithms: level and loss range over orders of magnitude.
     low, high = math.log(epsilon), math.log(_LARGEST_EPSILON)
     if above(high) > 0:
         return None

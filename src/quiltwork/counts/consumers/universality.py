@@ -61,6 +61,7 @@ def universality(loss: Loss, n: int) -> Universality:
     >>> print(universality(asymmetric(2, 1), 10).detail)
     l(1, 0) = 2 exceeds l(1, 2) = 1 although answer 2 is no nearer to count 1
     """
+    # Monotone by definition: no table is needed at any n.
     if isinstance(loss, (Binary, Power)) or loss == Pinball():
         return Universality("monotone")
     if isinstance(loss, Pinball):

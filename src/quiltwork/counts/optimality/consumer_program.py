@@ -205,6 +205,7 @@ def _neighbours(costs: FractionMatrix, pairs: Pairs | None) -> Pairs:
 
 
 _SECONDS = 300.0
+# The dual simplex first, interior points where it fails, then a looser tolerance.
 _ATTEMPTS = (("highs-ds", 1e-10), ("highs-ipm", 1e-10), ("highs-ds", 1e-7))
 
 

@@ -110,6 +110,7 @@ def mix_until_private(matrix: FractionMatrix, alpha: Fraction) -> tuple[Fraction
     if alpha == 1:
         average = [sum(column, Fraction(0)) / size for column in zip(*matrix, strict=True)]
         return [list(average) for _ in range(size)], Fraction(0)
+    # Uniform noise has slack (1−α)/(n+1) in every constraint, which pays for the violation.
     violation = max(Fraction(0), -smallest_slack(matrix, alpha))
     share = violation * size / ((1 - alpha) + violation * size)
     uniform = share / size

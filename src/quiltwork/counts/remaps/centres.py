@@ -187,6 +187,7 @@ def quantile(post: Posteriors, level: Fraction) -> IntArray:
     Ties are within a relative 1e-12 of the smaller of the two tails.
     """
     lower, upper = float(level), float(1 - level)
+    # 1 − P loses the digits of a small tail, so that one is summed directly.
     test = _by_sums if min(lower, upper) < _SMALL else _by_mass
     guess, reached = _guess(post, lower, upper), test(post, lower, upper)
     return np.asarray(post.support[_least(guess, reached, len(post.support) - 1)])

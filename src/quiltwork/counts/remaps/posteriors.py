@@ -183,6 +183,7 @@ def posteriors(logs: FloatArray, alpha: Fraction, degree: int) -> Posteriors:
     logs = np.where(unknown, -np.inf, logs)
     scale = _scale(logs, rate)
     prior = np.exp(logs - scale)
+    # Dropped, at an error of less than n·1e-150 losses: they would underflow later.
     weights = np.where(prior > _NEGLIGIBLE, prior, 0.0)
     support = np.flatnonzero(weights)
     answers = np.arange(len(prior))

@@ -395,6 +395,7 @@ def optimal_remap(mechanism: GeometricMechanism, consumer: Consumer) -> Remap:
     post, chosen = choose(loss, prior_log_probabilities(consumer.prior, n), mechanism.alpha)
     chances = post.chances
     expected, face = (float(chances @ part) for part in (chosen.cost, chosen.face_cost))
+    # α = 0 is computed as 2^-1000, which leaves a residue of noise.
     if mechanism.alpha < SMALLEST_ALPHA:
         expected, face = _cleared(expected), _cleared(face)
     return Remap(
