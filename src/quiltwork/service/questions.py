@@ -368,19 +368,19 @@ def _look_up(call: Call) -> Lookup:
 )
 def _ask(call: Call) -> Released:
     """Answer a question, once for each Idempotency-Key; the budget is debited first."""
-    found: Lookup = call.loaded
-    if found.stored is not None:
-        return found.stored
+    lookup: Lookup = call.loaded
+    if lookup.stored is not None:
+        return lookup.stored
     # A concurrent request with the same key waits here, and then gets the stored answer.
     with call.service.lock_for("ask", call.path["dataset"], call.member, call.key):
-        return _answer(call, found)
+        return _answer(call, lookup)
 
 
-def _answer(call: Call, found: Lookup) -> Released:
+def _answer(call: Call, lookup: Lookup) -> Released:
     """Debit, draw and store the answer; start over if the series grew meanwhile."""
     service, digest = call.service, digest_of(call.body)
-    while found.stored is None:
-        question = found.question
+    while lookup.stored is None:
+        question = lookup.question
         if question is None:
             raise BudgetExceeded("The rows of this dataset were deleted: nothing more is released.")
         try:
@@ -393,13 +393,13 @@ def _answer(call: Call, found: Lookup) -> Released:
             unchanged = newer.question is None or newer.question.length == question.length
             if newer.stored is None and unchanged:
                 raise
-            found = newer
+            lookup = newer
         except NotPrivateError:
             raise _lost_answer() from None
         else:
             receipt, text = payer.stored[-1]
             return release_record(receipt, call.member, question.where, text, answer)
-    return found.stored
+    return lookup.stored
 
 
 def _stored_answer(call: Call) -> Released | None:
