@@ -24,7 +24,7 @@ COMMANDS: dict[str, dict[str, tuple[str, str]]] = {
         ),
         "calibrate": (
             "quiltwork.cli.calibrate:calibrate",
-            "Find the noise scale that beliefs ask for.",
+            "Compute the noise scale that beliefs require.",
         ),
         "release": (
             "quiltwork.cli.release:release",
