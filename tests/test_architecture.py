@@ -13,8 +13,6 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "quiltwork"
 ROOMS_WITH_CIRCLES = {
-    "beliefs",
-    "counts",
     "series",
 }
 """Rooms whose modules still need each other; the list only becomes shorter."""
@@ -215,6 +213,28 @@ def test_a_shared_class_name_would_be_seen(tmp_path, monkeypatch):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(text)
     assert set(shared_class_names(sorted(tmp_path.rglob("*.py")))) == {"Plan"}
+
+
+def shared_file_names(paths: list[Path]) -> dict[str, list[str]]:
+    """Names of several modules, other than those that Python gives."""
+    places: dict[str, list[str]] = {}
+    for path in paths:
+        if path.name not in {"__init__.py", "__main__.py"}:
+            places.setdefault(path.name, []).append(str(path.relative_to(PACKAGE)))
+    return {name: modules for name, modules in places.items() if len(modules) > 1}
+
+
+def test_a_module_name_has_one_meaning():
+    shared = shared_file_names(sorted(PACKAGE.rglob("*.py")))
+    assert not shared, f"give each of them a name that says what it is: {shared}"
+
+
+def test_a_shared_file_name_would_be_seen(tmp_path, monkeypatch):
+    monkeypatch.setitem(globals(), "PACKAGE", tmp_path)
+    for name in ("a/__init__.py", "a/tables.py", "b/__init__.py", "b/tables.py", "b/rows.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("")
+    assert set(shared_file_names(sorted(tmp_path.rglob("*.py")))) == {"tables.py"}
 
 
 def test_no_loose_ends_in_the_source():

@@ -243,7 +243,7 @@ def commands(group: click.Group, prefix: tuple[str, ...] = ()):
 
 
 def test_every_command_has_an_example_in_its_help():
-    from quiltwork.cli.program import app
+    from quiltwork.cli.root_command import app
 
     found = list(commands(app))
     assert found
@@ -255,7 +255,7 @@ def test_every_command_has_an_example_in_its_help():
 
 
 def test_every_command_is_in_the_reference(site):
-    from quiltwork.cli.program import app
+    from quiltwork.cli.root_command import app
 
     page = (site / "reference" / "command-line.html").read_text(encoding="utf-8")
     for path, _ in commands(app):

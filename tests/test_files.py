@@ -180,7 +180,7 @@ def _documents(folder: Path) -> Iterator[str]:
     from papers.command import reproduce
     from quiltwork.beliefs import beliefs_to_json
     from quiltwork.cli.boundary import run
-    from quiltwork.cli.program import app
+    from quiltwork.cli.root_command import app
 
     chain = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]])
     yield chain.to_json()

@@ -245,7 +245,7 @@ class Commands(SphinxDirective):
     """`commands`: the help of every command of the command line."""
 
     def run(self) -> list[nodes.Node]:
-        from quiltwork.cli.program import app
+        from quiltwork.cli.root_command import app
 
         lines: list[str] = []
         for path, command in [("quiltwork", app), *commands(app, "quiltwork")]:

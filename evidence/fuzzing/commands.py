@@ -15,7 +15,7 @@ import numpy as np
 from evidence.fuzzing.values import NUMBER_TEXTS, TEXTS
 from evidence.fuzzing.workspace import copied, damage, hostile_paths
 from quiltwork.cli.boundary import run
-from quiltwork.cli.program import app
+from quiltwork.cli.root_command import app
 
 ORDINARY = (
     "belief make --states rest,walk,run --lasting 9min,4,2 --every 1min --to run=walk:3,rest "

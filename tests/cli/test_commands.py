@@ -11,7 +11,7 @@ import click
 import pytest
 
 from quiltwork.cli.commands import COMMANDS
-from quiltwork.cli.program import app
+from quiltwork.cli.root_command import app
 
 
 def walk(group: click.Group, path: str):

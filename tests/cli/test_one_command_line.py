@@ -8,7 +8,7 @@ import click
 import pytest
 
 import quiltwork as qw
-from quiltwork.cli.program import app
+from quiltwork.cli.root_command import app
 
 CHAIN = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
 

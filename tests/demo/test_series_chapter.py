@@ -7,7 +7,7 @@ import click
 import pytest
 
 from quiltwork.cli.commands import COMMANDS
-from quiltwork.cli.program import app
+from quiltwork.cli.root_command import app
 from quiltwork.demo import series_chapter
 from quiltwork.errors import QuiltworkWarning
 

@@ -4,6 +4,7 @@ from .alternatives import plausible as plausible
 from .belief import Belief as Belief
 from .box import ChainBox as ChainBox
 from .calendars import Calendar as Calendar
+from .chain import HiddenChain as HiddenChain
 from .chain import MarkovChain as MarkovChain
 from .clusters import Clusters as Clusters
 from .cyclic import CyclicChain as CyclicChain
@@ -12,7 +13,6 @@ from .gaussian import Gaussian as Gaussian
 from .gaussian import GaussianSeries as GaussianSeries
 from .gaussian_rows import GaussianRows as GaussianRows
 from .grids import Grid as Grid
-from .hidden import HiddenChain as HiddenChain
 from .network import Network as Network
 from .sequences import split_sequences as split_sequences
 from .sets import as_beliefs as as_beliefs

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from quiltwork.beliefs.grids import Grid
-from quiltwork.beliefs.hidden import HiddenChain
 from quiltwork.beliefs.matrices import FloatArray, IntArray
-from quiltwork.beliefs.sources import Sources
+from quiltwork.beliefs.states import Label
 from quiltwork.beliefs.transition_counts import (
     count_path_transitions,
     encode_paths,
@@ -174,30 +173,46 @@ def best_cap(paths: Sequence[IntArray], size: int, smoothing: float) -> int:
     )
 
 
+@dataclass(frozen=True, eq=False)
+class FittedMemory:
+    """A fitted chain between contexts, from which `MarkovChain.fit` builds a `HiddenChain`.
+
+    Attributes:
+        transition: the transition matrix between contexts.
+        shows: the label of each context's last state.
+        states: the labels in order.
+    """
+
+    transition: FloatArray
+    shows: list[Label]
+    states: tuple[Label, ...]
+
+
+def parse_memory_start(initial: Any) -> Literal["stationary", "any"]:
+    """Return the start of a chain with memory; only "stationary" and "any" determine it."""
+    if isinstance(initial, str) and initial == "stationary":
+        return "stationary"
+    if isinstance(initial, str) and initial == "any":
+        return "any"
+    raise InvalidInputError(
+        "A belief with memory begins with a past, and a distribution of first states does not "
+        "determine it; use initial='stationary' or 'any'."
+    )
+
+
 def fit_memory(
     sequences: Sequence[Any],
     smoothing: object,
     states: Iterable[Any] | None,
-    initial: Any,
     grid: Grid | None,
     order: int,
     durations: bool,
-    *,
-    sources: Sequence[Any] | None = None,
-) -> HiddenChain:
-    """Return a chain fitted with longer memory: an order above 1, or durations.
-
-    `sources` are the original sequences, where `sequences` are parts of them.
-    """
+) -> FittedMemory:
+    """Return transitions fitted with longer memory: an order above 1, or durations."""
     if durations and order > 1:
         raise InvalidInputError(
             "order and durations are two kinds of memory; ask for one, or give a list of both "
             "beliefs."
-        )
-    if not (isinstance(initial, str) and initial in ("stationary", "any")):
-        raise InvalidInputError(
-            "A belief with memory begins with a past, and a distribution of first states does not "
-            "determine it; use initial='stationary' or 'any'."
         )
     paths, labels = encode_paths(sequences, states, grid)
     amount, size = parse_smoothing(smoothing), len(labels)
@@ -213,15 +228,13 @@ def fit_memory(
         kind = order_contexts(size, order)
     plain = smoothed_rows(count_path_transitions(paths, labels), smoothing)
     rows = smoothed_contexts(count_contexts(paths, kind)[0], kind, plain, amount)
-    if not (rows >= 0).all():
+    if not (rows >= 0).all():  # 0/0, where neither the context nor its last state was observed
         raise InvalidInputError(
             "Some pasts never occur in the data, so without smoothing their next state has no "
             "estimate; use smoothing > 0."
         )
-    matrix = inner_matrix(rows, kind)
     shows = [labels[code] for code in kind.shows.tolist()]
-    seen = Sources.of(sequences if sources is None else sources, matrix)
-    return HiddenChain(matrix, shows, initial, labels, grid=grid, sources=seen)
+    return FittedMemory(inner_matrix(rows, kind), shows, labels)
 
 
 def order_contexts(size: int, order: int) -> ContextModel:

@@ -16,12 +16,11 @@ import numpy as np
 
 from quiltwork.beliefs.belief import Belief
 from quiltwork.beliefs.box import ChainBox
-from quiltwork.beliefs.chain import MarkovChain
+from quiltwork.beliefs.chain import HiddenChain, MarkovChain
 from quiltwork.beliefs.contexts import count_contexts, fold_of_steps, last_states
 from quiltwork.beliefs.cyclic import CyclicChain
 from quiltwork.beliefs.gaps import recorded_runs
 from quiltwork.beliefs.grids import Grid
-from quiltwork.beliefs.hidden import HiddenChain
 from quiltwork.beliefs.matrices import FloatArray, IntArray
 from quiltwork.beliefs.origins import grid_of, local_times
 from quiltwork.beliefs.sequences import split_sequences

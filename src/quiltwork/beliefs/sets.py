@@ -10,7 +10,7 @@ from typing import Any
 from quiltwork import files
 from quiltwork.beliefs.belief import Belief
 from quiltwork.beliefs.box import ChainBox
-from quiltwork.beliefs.chain import MarkovChain
+from quiltwork.beliefs.chain import HiddenChain, MarkovChain
 from quiltwork.beliefs.clusters import Clusters
 from quiltwork.beliefs.cyclic import CyclicChain
 from quiltwork.beliefs.dated import DatedChain
@@ -18,7 +18,6 @@ from quiltwork.beliefs.documents import field
 from quiltwork.beliefs.gaussian import Gaussian, GaussianSeries
 from quiltwork.beliefs.gaussian_rows import GaussianRows
 from quiltwork.beliefs.grids import Grid, grid_difference
-from quiltwork.beliefs.hidden import HiddenChain
 from quiltwork.beliefs.network import Network
 from quiltwork.beliefs.states import show_labels
 from quiltwork.errors import InvalidInputError

@@ -20,7 +20,7 @@ import click
 from quiltwork import files
 from quiltwork.cli.option_names import OptionNames
 from quiltwork.cli.output import working_line
-from quiltwork.cli.program import app
+from quiltwork.cli.root_command import app
 from quiltwork.errors import (
     QuiltworkError,
     QuiltworkWarning,

@@ -18,6 +18,7 @@ from quiltwork.arguments import flag
 from quiltwork.budget.payment import as_payer, pay_and_store
 from quiltwork.counts.alpha_levels import alpha_for_epsilon, parse_level
 from quiltwork.counts.contributors import belief_digest, parse_private_count, substitution_level
+from quiltwork.counts.geometric_matrix import geometric_matrix
 from quiltwork.errors import InvalidInputError, NotPrivateError, UnsupportedError
 from quiltwork.exact import Number, integer
 from quiltwork.noise import TwoSidedGeometric
@@ -100,8 +101,6 @@ class GeometricMechanism:
         Raises:
             UnsupportedError: above n = 10,000 (exact: 1,000).
         """
-        import numpy as np
-
         exact = flag(exact, "exact")
         limit = _LARGEST_EXACT_MATRIX if exact else _LARGEST_FLOAT_MATRIX
         if self.n > limit:
@@ -109,22 +108,7 @@ class GeometricMechanism:
                 f"The matrix for n = {self.n} has {(self.n + 1) ** 2:.2g} entries; ask for single "
                 f"entries with probability(count, response), or take n up to {limit}."
             )
-        alpha = self.alpha if exact else float(self.alpha)
-        powers = np.array([alpha**d for d in range(self.n + 1)])
-        distance = abs(np.subtract.outer(np.arange(self.n + 1), np.arange(self.n + 1)))
-        matrix: NDArray[Any] = powers[distance] * self.column_weights(exact)
-        return matrix
-
-    def column_weights(self, exact: bool = False) -> NDArray[Any]:
-        """Return v with G[i, r] = v[r]·α^|i−r|: 1/(1+α) at both ends, (1−α)/(1+α) between."""
-        import numpy as np
-
-        end, middle = 1 / (1 + self.alpha), (1 - self.alpha) / (1 + self.alpha)
-        exact = flag(exact, "exact")
-        weights = np.empty(self.n + 1, dtype=object if exact else np.float64)
-        weights[:] = middle if exact else float(middle)
-        weights[[0, -1]] = end if exact else float(end)
-        return weights
+        return geometric_matrix(self.n, self.alpha, exact)
 
     def probability(self, count: int, response: int, unbounded: bool = False) -> Fraction:
         """Return the exact probability of one response to one count.
@@ -219,7 +203,7 @@ class GeometricMechanism:
         """
         from quiltwork.counts.remaps.remap import optimal_remap
 
-        return optimal_remap(self, consumer)
+        return optimal_remap(self.n, self.alpha, consumer)
 
     def _refuse_unbounded_coin(self) -> None:
         if self.alpha == 1:

@@ -18,7 +18,6 @@ from quiltwork.budget import Debit, Receipt, SquaresUsed
 from quiltwork.client.records import Released, Verification
 from quiltwork.counts import Consumer, CountTable, GeometricMechanism
 from quiltwork.counts.consumers.consumer import prior_of_kind
-from quiltwork.counts.remaps.remap import optimal_remap
 from quiltwork.errors import InvalidInputError, StorageError
 from quiltwork.series.releases.record import Release
 from quiltwork.service.problems import not_found
@@ -189,7 +188,6 @@ def _remap(call: Call) -> RemappedCounts:
     if json.loads(answer)["schema"] != "quiltwork/count-table":
         raise InvalidInputError("Only releases of counts can be remapped.")
     table, reader = CountTable.from_json(answer), call.body
-    mechanism = GeometricMechanism(reader.people, alpha=table.alphas[0])
     prior: Any = reader.prior
     if prior != "uniform":
         if reader.parameter is None:
@@ -199,7 +197,8 @@ def _remap(call: Call) -> RemappedCounts:
             )
         parameter = exact_number(reader.parameter, "parameter")
         prior = prior_of_kind(prior, parameter, reader.people)
-    remap = optimal_remap(mechanism, Consumer(prior, reader.loss))
+    mechanism = GeometricMechanism(reader.people, alpha=table.alphas[0])
+    remap = mechanism.remap(Consumer(prior, reader.loss))
     counts = np.clip(np.array(table.noisy, dtype=np.int64), 0, reader.people)
     low, high = (np.ravel(end).tolist() for end in remap.interval(counts))
     return RemappedCounts(

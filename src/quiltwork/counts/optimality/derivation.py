@@ -15,7 +15,7 @@ from fractions import Fraction
 from typing import Any
 
 from quiltwork.counts.alpha_levels import parse_alpha
-from quiltwork.counts.geometric_mechanism import GeometricMechanism
+from quiltwork.counts.geometric_matrix import column_weights
 from quiltwork.counts.optimality.exact_matrix import (
     FractionMatrix,
     parse_mechanism,
@@ -55,7 +55,8 @@ def derive(matrix: Any, alpha: Number, tolerance: Number | None = None) -> Deriv
     Fractions are exact; for floats, entries of y may be off by `tolerance` (1e-9 by default), and
     so may rows at α = 1.
 
-    >>> g = GeometricMechanism(2, alpha=0.5).matrix(exact=True)
+    >>> from quiltwork.counts.geometric_matrix import geometric_matrix
+    >>> g = geometric_matrix(2, Fraction(1, 2), exact=True)
     >>> derive(g[:, ::-1], 0.5).mapping
     (2, 1, 0)
 
@@ -90,7 +91,7 @@ def _inverse_times(x: FractionMatrix, alpha: Fraction) -> FractionMatrix:
     if alpha == 1:
         return [list(row) for row in x]
     n = len(x) - 1
-    weights = GeometricMechanism(n, alpha=alpha).column_weights(exact=True).tolist()
+    weights = column_weights(n, alpha, exact=True).tolist()
     rows = []
     for s in range(n + 1):
         diagonal = 1 if s in (0, n) else 1 + alpha**2

@@ -40,7 +40,7 @@ from quiltwork.counts.consumers.loss_functions import (
     Power,
 )
 from quiltwork.counts.consumers.universality import Universality
-from quiltwork.counts.geometric_mechanism import GeometricMechanism
+from quiltwork.counts.geometric_matrix import geometric_matrix
 from quiltwork.counts.remaps.centres import mode, nearest_to_mean, quantile, tail_moments
 from quiltwork.counts.remaps.posteriors import (
     LEAST_LOG,
@@ -173,7 +173,7 @@ class Remap(ChartedResult):
         loss_name: the name of the loss.
         posteriors: of every answer.
 
-    >>> read = GeometricMechanism(3, alpha=0.5).remap(Consumer([0.5, 0, 0, 0.5]))
+    >>> read = optimal_remap(3, Fraction(1, 2), Consumer([0.5, 0, 0, 0.5]))
     >>> read(1), read.mapping
     (0, (0, 0, 3, 3))
     """
@@ -231,7 +231,7 @@ class Remap(ChartedResult):
         contradict the prior.
 
         >>> steps = Consumer("uniform")
-        >>> float(optimal_remap(GeometricMechanism(1, alpha=0.5), steps).surprise(0))
+        >>> float(optimal_remap(1, Fraction(1, 2), steps).surprise(0))
         1.0
         """
         clipped = self._clipped(released)
@@ -324,7 +324,7 @@ class Remap(ChartedResult):
             raise UnsupportedError(
                 f"Heat maps are drawn up to n = {_LARGEST_DRAWN}; this is n = {self.n}."
             )
-        before = GeometricMechanism(self.n, alpha=self.alpha).matrix()
+        before = geometric_matrix(self.n, self.alpha)
         after = np.zeros_like(before)
         is_known = self.table != UNKNOWN
         np.add.at(after.T, self.table[is_known], before.T[is_known])
@@ -372,19 +372,19 @@ def _heat_map(title: str, matrix: FloatArray) -> MatrixChart:
     )
 
 
-def optimal_remap(mechanism: GeometricMechanism, consumer: Consumer) -> Remap:
-    """Return the consumer's optimal remap.
+def optimal_remap(n: int, alpha: Fraction, consumer: Consumer) -> Remap:
+    """Return the consumer's optimal remap of the geometric mechanism for counts 0..n.
 
     O(n) for absolute, asymmetric, squared and binary losses, times a logarithm for their costs;
     O(n²) for all others.
 
-    >>> g = GeometricMechanism(5, alpha=0.5)
-    >>> optimal_remap(g, Consumer([1/4, 0, 1/4, 0, 1/4, 1/4], "power:3/2")).mapping
+    >>> reader = Consumer([1/4, 0, 1/4, 0, 1/4, 1/4], "power:3/2")
+    >>> optimal_remap(5, Fraction(1, 2), reader).mapping
     (0, 2, 2, 3, 4, 5)
 
     Theorem: docs/theory/geometric-mechanism.md
     """
-    loss, n = instance(consumer, Consumer, "consumer").loss, mechanism.n
+    loss = instance(consumer, Consumer, "consumer").loss
     if n > LARGEST_ANY_LOSS and _degree(loss) is None:
         raise UnsupportedError(
             f"The {loss.name} loss is evaluated on every pair of count and answer, up to n = "
@@ -392,18 +392,18 @@ def optimal_remap(mechanism: GeometricMechanism, consumer: Consumer) -> Remap:
             "asymmetric, squared or binary loss, which allow any n."
         )
     condition = consumer.universality(n)
-    post, chosen = choose(loss, prior_log_probabilities(consumer.prior, n), mechanism.alpha)
+    post, chosen = choose(loss, prior_log_probabilities(consumer.prior, n), alpha)
     chances = post.chances
     expected, face = (float(chances @ part) for part in (chosen.cost, chosen.face_cost))
     # α = 0 is computed as 2^-1000, which leaves a residue of noise.
-    if mechanism.alpha < SMALLEST_ALPHA:
+    if alpha < SMALLEST_ALPHA:
         expected, face = _cleared(expected), _cleared(face)
     return Remap(
         table=np.where(post.doubtful, UNKNOWN, chosen.answers),
         expected_loss=expected,
         face_value_loss=face,
         universality=condition,
-        alpha=mechanism.alpha,
+        alpha=alpha,
         loss_name=loss.name,
         posteriors=post,
     )

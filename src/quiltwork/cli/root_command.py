@@ -1,4 +1,4 @@
-"""The program `quiltwork`: the click group that loads commands from the table and lists them."""
+"""The root command `quiltwork`: the click group that loads and lists the commands of the table."""
 
 from __future__ import annotations
 
