@@ -1,7 +1,9 @@
-"""The budget: what many releases cost together, and a ledger that never forgets.
+"""Budgets: the joint cost of many releases, and a ledger that records every one.
 
-`spending` records what one release spent, whatever made it, and `payment` is how every system pays:
-debit, draw, store. `accounting` adds up what was spent, `ledger` keeps it in SQLite or PostgreSQL.
+`spending` is the record of one release for accounting, and `payment` the order in which every
+system pays: debit, draw, store. `accounting` computes the cost of many releases, `ledger` stores
+them in SQLite or PostgreSQL. `monitoring` and `gaussian_monitor` analyse plain differential privacy
+at every step, `deployments` and `other_libraries` bring in releases of others.
 """
 
 from quiltwork._lazy_exports import lazy_exports

@@ -1,9 +1,10 @@
-"""What many releases from the same data cost together, and how to plan them.
+"""The joint cost of many releases from the same data, and how to plan them.
 
-`accountant` asks an `account`, whose `usage` is what all releases spend on each time point;
-`worst_point` hands that to the sweep (clusters and networks with cycles pay for nearby rows) and
-gets a number. Of (ε, δ) it is `gaussian_accountant`, `gaussian_account`, `squares` and `caps`;
-`series_accountant` is what both have in common. `limits` says what still fits, `theorems` and
-`compose` what each theorem says, `planning` the noise for releases to come, and `stored_plan` makes
+`accountant` holds an `account`, whose `usage` are the charges of all releases on each time point;
+`worst_point` turns these into leakage by the sweep (clusters and networks with cycles pay for
+nearby rows). For (ε, δ) the same are `gaussian_accountant`, `gaussian_account`, `squares` and
+`caps`; `series_accountant` is their common base, and `growth` lets a series grow. `headroom`
+computes what still fits, `compose` and `theorems` have the composition theorems, `planning` the
+noise of planned releases (`schedule`, `release_plan`, `expected_errors`), and `stored_plan` makes
 them one by one.
 """

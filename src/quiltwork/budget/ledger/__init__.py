@@ -1,9 +1,10 @@
-"""Budgets that survive: durable debits before every release, in SQLite or PostgreSQL.
+"""Durable budgets: every release is debited before it is made, in SQLite or PostgreSQL.
 
-`ledger` is what users open, and `readable` what auditors can. `entries` are the chain of hashes and
-`log` where they are read and appended; `state` is what a dataset's entries amount to and what it
-grants, by its `claims` of ε or (ε, δ); `snapshots` save adding them up again, `bounds` say by which
-version of the theorems. `debits`, `requests`, `shares` and `notes` are what is asked and recorded;
-`store` makes it durable in one of the `databases`, `sqlite` or `postgres`, that `urls` name;
-`verification`, `backups` and `checkpoints` look after it.
+`ledger` is the class that users open. `entries` form a chain of hashes, `log` reads and appends
+them; `state` folds a dataset's entries and decides what it grants, under its `claims` of ε or
+(ε, δ); `snapshots` cache states. `requests` parses what callers give; `debits`, `shares` and
+`notes` are what is appended, and `ledger_records` what is returned. `store` makes transactions
+durable in one of the `databases`, `sqlite` (with `writer_election`) or `postgres`, named by `urls`,
+with the tables of `schema`. `verification`, `backups` and `checkpoints` look after a ledger;
+`ledger_accountant` is an accountant whose releases are debits.
 """
