@@ -55,6 +55,28 @@ under eq_bigr do rewrite mulrBl -mulrA.
 by rewrite sumrB subr_le0 mulr_sumr.
 Qed.
 
+(* The same from a flow along the limits. *)
+Theorem flow_bound (w : S -> S -> R) (p q v : S -> R) (L : R) :
+  (forall z y, 0 <= w z y) -> (forall z y, w z y != 0 -> z != y /\ limited z y) ->
+  (forall z, p z - L * q z - (\sum_y w z y) + (\sum_y w y z * A y z) <= 0) ->
+  feasible A limited v -> \sum_z p z * v z <= L * (\sum_z q z * v z).
+Proof.
+move=> w0 along excess [v0 feas].
+have edge z y : w z y * v z <= w z y * A z y * v y.
+  case: (eqVneq (w z y) 0) => [->|ne]; first by rewrite !mul0r.
+  have [zy lim] := along z y ne; rewrite -mulrA; apply: ler_wpmul2l => //; exact: feas.
+have : \sum_z (p z - L * q z - (\sum_y w z y) + (\sum_y w y z * A y z)) * v z <= 0.
+  rewrite -oppr_ge0 -sumrN; apply: sumr_ge0 => z _.
+  by rewrite oppr_ge0; exact: mulr_le0_ge0.
+have -> : \sum_z (p z - L * q z - (\sum_y w z y) + (\sum_y w y z * A y z)) * v z
+    = \sum_z p z * v z - L * (\sum_z q z * v z) - \sum_z \sum_y w z y * v z
+      + \sum_z \sum_y w z y * A z y * v y.
+  rewrite [X in _ = _ + X]exchange_big /= mulr_sumr -!sumrB -big_split /=.
+  by apply: eq_bigr => z _; rewrite !mulrDl !mulNr -mulrA !mulr_suml.
+move=> le; rewrite -subr_le0; apply: le_trans le; rewrite -addrA ler_addl addrC subr_ge0.
+by apply: ler_sum => z _; apply: ler_sum => y _; exact: edge.
+Qed.
+
 (* The largest entry needs no limits: where there are none, this is the program. *)
 Lemma largest_entry (p q v : S -> R) (L : R) :
   (forall z, p z <= L * q z) -> feasible A limited v ->

@@ -24,6 +24,11 @@ Proof.
 by move=> R S A lim u par pass p q v L signs feas; exact: (program_bound signs feas).
 Qed.
 
+Theorem flow_checked : flow_statement.
+Proof.
+by move=> R S A lim w p q v L w0 along excess feas; exact: (flow_bound w0 along excess feas).
+Qed.
+
 Theorem endless_checked : endless_statement.
 Proof.
 move=> R S pi Q p0 Q0 Q1 pQ a b f b1 f1 rR rL fR fL cR cL T i k levels g x x' Tik ok lb lf la.

@@ -268,6 +268,16 @@ Definition program_statement : Prop :=
     feasible A limited v ->
   \sum_z p z * v z <= L * (\sum_z q z * v z).
 
+(* docs/theory/certificates.md: "a flow w >= 0 along the limits proves p.v <= L (q.v)", the dual of
+   the program. *)
+Definition flow_statement : Prop :=
+  forall (R : realFieldType) (S : finType) (A : S -> S -> R) (limited : rel S) (w : S -> S -> R)
+    (p q v : S -> R) (L : R),
+    (forall z y, 0 <= w z y) -> (forall z y, w z y != 0 -> z != y /\ limited z y) ->
+    (forall z, p z - L * q z - (\sum_y w z y) + (\sum_y w y z * A y z) <= 0) ->
+    feasible A limited v ->
+  \sum_z p z * v z <= L * (\sum_z q z * v z).
+
 Section Endless.
 Variables (R : realFieldType) (S : finType) (K : S -> S -> R) (e : S -> R).
 

@@ -91,22 +91,29 @@ def test_whatever_number_is_changed_for_the_worse_the_proof_fails():
             check_certificate(json.dumps(worse))
         tried += 1
     assert tried == 24
-    for path, value in {
-        ("epsilon",): "99/100",
-        ("transition", 0, 0): "19/20",
-        ("charges", 0, 3): 2,
-        ("length",): 9,
-        ("episode",): 2,
-        ("shows",): [0, 0, 0],
-        ("left", "endless"): True,
-        ("right", "steps", 3, 0, 1, 1): [1, 2],
-        ("right", "steps", 3, 0, 1, 0): 0,
-        ("right", "steps", 3, 0, 1): None,
-        ("left", "bounds", 4, 0, 1): None,
-        ("scale",): "nan",
-        ("secrets",): [0, 8],
-        ("initial",): ["1", "0"],
-    }.items():
+    for path, value in (
+        (("epsilon",), "99/100"),
+        (("transition", 0, 0), "19/20"),
+        (("transition", 0), ["19/20", "1/20"]),
+        (("charges", 0, 3), 2),
+        (("length",), 9),
+        (("episode",), 2),
+        (("shows",), [0, 0, 0]),
+        (("left", "endless"), True),
+        (("right", "steps", 3, 0, 1, 1), []),
+        (("right", "steps", 3, 0, 1, 1, 0), [1, 1, "1"]),
+        (("right", "steps", 3, 0, 1, 1, 0, 2), "-1"),
+        (("right", "steps", 3, 0, 1, 1, 0, 2), "1e999999999"),
+        (("flows", 3, 0, 1), []),
+        (("flows", 3, 0, 1, 0, 2), "2"),
+        (("right", "steps", 3, 0, 1, 0), 0),
+        (("right", "steps", 3, 0, 1), None),
+        (("left", "bounds", 4, 0, 1), None),
+        (("scale",), "nan"),
+        (("secrets",), [0, 8]),
+        (("initial",), ["1", "0"]),
+        (("initial",), "stationary"),
+    ):
         worse = json.loads(text)
         _changed(worse["certificates"][0], path, value)
         with pytest.raises(NotPrivateError):
@@ -128,6 +135,22 @@ def test_what_no_certificate_is_about_is_said():
         empty = {"schema": "quiltwork/certificate", "version": 1, "certificates": nothing}
         with pytest.raises(NotPrivateError):
             check_certificate(json.dumps(empty))
+
+
+def test_a_flow_proves_no_less_than_the_optimum():
+    """Against the vertices of the program for two states: v is (1, limit) or (limit, 1)."""
+    rng = np.random.default_rng(8)
+    for _ in range(200):
+        p, q, up = ([Fraction(int(n), 7) for n in rng.integers(1, 30, 2)] for _ in range(3))
+        limits = {(0, 1): 1 + up[0], (1, 0): 1 + up[1]}
+        vertices = [[limits[0, 1], Fraction(1)], [Fraction(1), limits[1, 0]]]
+        optimum, best = max((checker.times(p, v) / checker.times(q, v), v) for v in vertices)
+        z = vertices.index(best)
+        weight = p[z] - optimum * q[z]
+        assert checker.proved(p, q, optimum, limits, [[z, 1 - z, str(weight)]])
+        for change in (Fraction(0), Fraction(1, 100), Fraction(1)):
+            flow = [[z, 1 - z, str(weight + change)]]
+            assert not checker.proved(p, q, optimum * Fraction(999, 1000), limits, flow)
 
 
 def test_the_exponential_is_enclosed():
@@ -163,7 +186,16 @@ def test_the_checker_is_alone(tmp_path):
             [node.module] if isinstance(node, ast.ImportFrom) else [one.name for one in node.names]
         )
     }
-    assert names == {"__future__", "json", "sys", "fractions", "functools", "typing"}
+    assert names == {
+        "__future__",
+        "json",
+        "sys",
+        "fractions",
+        "functools",
+        "typing",
+        "itertools",
+        "collections.abc",
+    }
     assert not any(
         isinstance(node, ast.Constant) and isinstance(node.value, float) for node in ast.walk(tree)
     )

@@ -1,14 +1,12 @@
-"""A checker of certificates: does this much noise keep what it promises, in exact fractions?
+"""A checker of certificates: does this much noise keep ε, decided in exact fractions?
 
-A certificate names a chain, what a release charges its time points, the scale of its noise and ε,
-and holds bounds with a spanning tree for each: the hypotheses of the theorems in
-`proofs/Statements.v` (`program_statement`, `endless_statement`, `sweep_statement`,
-`shown_statement`). This file checks these hypotheses and nothing else. It
-imports nothing of the package, uses no floats, and can be read and run alone:
-`python certificate_checker.py FILE`. Format: docs/reference/files.md.
+It imports nothing of the package, uses no floats, and runs alone:
+`python certificate_checker.py FILE`. Everything clever happened when the certificate was written;
+this file only verifies inequalities, and they are the hypotheses of statements that Coq has
+checked (`proofs/Statements.v`), named where they are used. Format: docs/reference/files.md.
 
-Levels are factors here, e^s for a level s. Numbers are rounded to 96 binary digits, always in the
-direction that makes the check harder to pass. Cost: O(k³) fractions for each side and stage.
+A level s is the factor e^s here. States are numbered from 0, time points from 1. What has to be
+rounded is rounded to 200 binary digits, in the direction that makes the check harder to pass.
 
 Theorem: docs/theory/certificates.md
 """
@@ -17,57 +15,19 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Callable, Iterable
 from fractions import Fraction
 from functools import cache
+from itertools import permutations
 from typing import Any
 
-ZERO, ONE = Fraction(0), Fraction(1)
-BITS = 96
-MOST_STATES, MOST_STEPS, MOST_LENGTH = 256, 64, 10**9
-LARGEST_LEVEL = 10**4
+BITS, SQUARINGS, MOST_STEPS, LARGEST_LEVEL = 200, 100, 64, 10**4
+Matrix = list[list[Fraction]]
+Bounds = dict[tuple[int, int], Fraction]  # by pairs of states; no entry: no bound
 
 
 class RefusedError(Exception):
     """Raised if the certificate does not prove that the noise suffices; names the step."""
-
-
-def up(x: Fraction) -> Fraction:
-    """Return x rounded up to 96 binary digits."""
-    shift = BITS - x.numerator.bit_length() + x.denominator.bit_length()
-    if shift >= 0:
-        return Fraction(-((-x.numerator << shift) // x.denominator), 1 << shift)
-    return Fraction(-(-x.numerator // (x.denominator << -shift)) << -shift)
-
-
-def down(x: Fraction) -> Fraction:
-    """Return x ≥ 0 rounded down to 96 binary digits."""
-    return ONE / up(ONE / x) if x else ZERO
-
-
-@cache
-def exp_up(x: Fraction) -> Fraction:
-    """Return an upper bound on e^x, x ≥ 0: the series of x/2^n < 1, squared n times."""
-    halvings = max(x.numerator // x.denominator, 0).bit_length() + 4
-    y = x / (1 << halvings)  # at most 1/16: the rest of the series is below twice its first term
-    term = total = ONE
-    for n in range(1, 24):
-        term = up(term * y / n) if y else ZERO
-        total += term
-    total = up(total + 2 * term)
-    for _ in range(halvings):
-        total = up(total * total)
-    return total
-
-
-def exp_down(x: Fraction) -> Fraction:
-    """Return a lower bound on e^x, x ≥ 0: partial sums of the same series."""
-    halvings = max(x.numerator // x.denominator, 0).bit_length() + 4
-    y, total = x / (1 << halvings), ONE
-    for n in range(24, 0, -1):
-        total = down(1 + y * total / n)
-    for _ in range(halvings):
-        total = down(total * total)
-    return total
 
 
 def require(truth: bool, sentence: str) -> None:
@@ -76,478 +36,280 @@ def require(truth: bool, sentence: str) -> None:
         raise RefusedError(sentence)
 
 
-def as_fraction(text: Any) -> Fraction:
-    """Return the fraction ≥ 0 of a text such as "3/4" or "0"."""
-    require(isinstance(text, str) and len(text) < 10**5, "A number is not written as a string.")
-    try:
-        value = Fraction(text)
-    except (ValueError, ZeroDivisionError):
-        raise RefusedError("A number is not a fraction.") from None
-    require(value >= 0, "A number is negative.")
-    return value
+def number(text: Any) -> Fraction:
+    """Return the fraction of a text such as "3/4" or "0.75"; no signs, so it is at least 0."""
+    digits = text.replace("/", "", 1).replace(".", "", 1)
+    require(digits.isdigit(), "A number is not written in digits.")
+    return Fraction(text)
 
 
-def as_integer(value: Any, least: int, most: int) -> int:
+def integer(value: Any, least: int, most: int) -> int:
     """Return an integer after checking its range."""
-    require(isinstance(value, int) and not isinstance(value, bool), "An integer is missing.")
-    require(least <= value <= most, "An integer is out of range.")
+    require(type(value) is int and least <= value <= most, "An integer is out of range.")
     return int(value)
 
 
-Matrix = list[list[Fraction]]
-Bounds = list[list[Fraction | None]]  # None: no bound is claimed
+def last_digit(x: Fraction) -> Fraction:
+    """Return the value of the last of about 200 binary digits of x."""
+    return Fraction(2) ** int(x.numerator.bit_length() - x.denominator.bit_length() - BITS)
 
 
-def stationary(rows: Matrix) -> list[Fraction]:
-    """Return the exact stationary law of an irreducible matrix, by GTH elimination."""
-    work = [list(row) for row in rows]
-    for n in range(len(rows) - 1, 0, -1):
-        out = sum(work[n][:n], ZERO)
-        for i in range(n):
-            share = work[i][n] / out
-            for j in range(n if share else 0):
-                work[i][j] += share * work[n][j]
-        for i in range(n):
-            work[i][n] = work[i][n] / out
-    law = [ONE]
-    for n in range(1, len(rows)):
-        law.append(sum((law[i] * work[i][n] for i in range(n)), ZERO))
-    total = sum(law)
-    law = [value / total for value in law]
-    require(product([law], rows, Fraction) == [law], "The law of the states is not stationary.")
-    return law
+def down(x: Fraction) -> Fraction:
+    """Return x rounded down."""
+    return last_digit(x) * (x // last_digit(x))
 
 
-def recurrent(rows: Matrix) -> list[int]:
-    """Return the states that every state can reach: the only closed class, if there is one."""
-    size = len(rows)
-    reach = [{y for y in range(size) if rows[x][y] or x == y} for x in range(size)]
-    for y in range(size):
-        for x in range(size):
-            reach[x] |= reach[y] if y in reach[x] else set()
-    return sorted(set.intersection(*reach))
+def up(x: Fraction) -> Fraction:
+    """Return x rounded up."""
+    return last_digit(x) * -(-x // last_digit(x))
 
 
-class Chain:
-    """The Markov chain of a certificate, with laws and matrix powers rounded outward."""
+@cache
+def exp_down(x: Fraction) -> Fraction:
+    """Return a lower bound on e^x: (1 + x/N)^N, N = 2^100, by repeated squaring."""
+    require(abs(x) <= LARGEST_LEVEL, "A level is too high.")
+    power = 1 + x / (1 << SQUARINGS)
+    for _ in range(SQUARINGS):
+        power = down(power * power)
+    return power
+
+
+def exp_up(x: Fraction) -> Fraction:
+    """Return an upper bound on e^x."""
+    return 1 / exp_down(-x)
+
+
+def times(a: Iterable[Fraction], b: Iterable[Fraction]) -> Fraction:
+    """Return the scalar product of two vectors."""
+    return sum((x * y for x, y in zip(a, b, strict=True) if x and y), Fraction(0))
+
+
+def product(a: Matrix, b: Matrix, rounded: Callable[[Fraction], Fraction]) -> Matrix:
+    """Return the product of two matrices, rounded."""
+    columns = list(zip(*b, strict=True))
+    return [[rounded(times(row, column)) for column in columns] for row in a]
+
+
+def proved(p: list[Fraction], q: list[Fraction], most: Fraction, limits: Bounds, flow: Any) -> bool:
+    """Return whether p·v ≤ most·(q·v) for all v ≥ 0 with v[z] ≤ limits[z, y]·v[y].
+
+    `flow_statement`: each [z, y, w] of the flow, w ≥ 0, adds w·(limits[z, y]·v[y] − v[z]) ≥ 0. It
+    suffices that with these p − most·q is nowhere positive.
+    """
+    excess = [above - most * below for above, below in zip(p, q, strict=True)]
+    for z, y, weight in flow:
+        excess[z] -= number(weight)
+        excess[y] += number(weight) * limits[z, y]
+    return max(excess) <= 0
+
+
+class ChainClaim:
+    """What a certificate is about: a chain, what the release charges its time points, and ε."""
 
     def __init__(self, document: dict[str, Any]) -> None:
-        read = document["transition"]
-        require(
-            isinstance(read, list) and 1 <= len(read) <= MOST_STATES, "transition is no matrix."
-        )
-        rows = [[as_fraction(entry) for entry in row] for row in read]
-        require(
-            all(len(row) == len(rows) and sum(row) for row in rows), "transition is not square."
-        )
-        rows = [[entry / sum(row) for entry in row] for row in rows]
-        shows = [as_integer(one, 0, len(rows) - 1) for one in document["shows"]]
-        require(len(shows) == len(rows), "shows has another length than transition.")
-        self.length = as_integer(document["length"], 1, MOST_LENGTH)
-        self.settled = document["initial"] == "stationary"
-        if self.settled:
-            kept = recurrent(rows)
-            require(bool(kept), "The chain has no single stationary law.")
-            rows = [[rows[x][z] for z in kept] for x in kept]
-            shows, law = [shows[x] for x in kept], stationary(rows)
-        else:
-            law = [as_fraction(entry) for entry in document["initial"]]
-            require(len(law) == len(rows) and sum(law) > 0, "initial is no law of the states.")
-            law = [entry / sum(law) for entry in law]
-        self.rows, self.shows, self.size = rows, shows, len(rows)
-        self.hidden = len(set(shows)) < len(shows)
-        self.laws = [(law, law)]
-        self.powers = {1: (rows, rows)}
-
-    def power(self, n: int, side: int) -> Matrix:
-        """Return P^n rounded down (side 0) or up (side 1)."""
-        if n not in self.powers:
-            below, above = (
-                product(self.power(n - 1, one), self.power(1, one), (down, up)[one])
-                for one in (0, 1)
-            )
-            self.powers[n] = below, above
-        return self.powers[n][side]
-
-    def law(self, t: int, side: int) -> list[Fraction]:
-        """Return the law of X_t, t from 1, rounded down (side 0) or up (side 1)."""
-        while not self.settled and len(self.laws) < t:
-            below, above = (
-                product([self.laws[-1][one]], self.power(1, one), (down, up)[one])[0]
-                for one in (0, 1)
-            )
-            self.laws.append((below, above))
-        return self.laws[0 if self.settled else t - 1][side]
-
-    def occurs(self, t: int) -> list[int]:
-        """Return the possible states of X_t."""
-        return [x for x in range(self.size) if self.law(t, 1)[x]]
-
-    def labels(self, t: int) -> set[int]:
-        """Return the possible shown states at a time point."""
-        return {self.shows[x] for x in self.occurs(t)}
-
-    def differ(self, x: int, y: int) -> bool:
-        """Return whether two states show different states in the data."""
-        return self.shows[x] != self.shows[y]
-
-
-def product(a: Matrix, b: Matrix, side: Any) -> Matrix:
-    """Return the product of two matrices, rounded to one side."""
-    columns = list(zip(*b, strict=True))
-    return [
-        [
-            side(sum((x * y for x, y in zip(row, col, strict=True) if x and y), ZERO))
-            for col in columns
-        ]
-        for row in a
-    ]
-
-
-class ChargedLevels:
-    """The level charged per time point: each `span` neighbours in first..last pay change/scale."""
-
-    def __init__(self, document: dict[str, Any], hidden: bool) -> None:
-        self.length, self.hidden = document["length"], hidden
-        scale = as_fraction(document["scale"])
-        require(scale > 0, "The scale is 0.")
+        self.rows = [[number(entry) for entry in row] for row in document["transition"]]
+        start = [number(entry) for entry in document["initial"]]
+        for row in (*self.rows, start):
+            require(len(row) == len(self.rows) and sum(row) == 1, "A row is not a distribution.")
+        self.states, self.laws = range(len(start)), [(start, start)]
+        self.stationary = product([start], self.rows, Fraction) == [start]
+        self.shows = [integer(value, 0, len(start) - 1) for value in document["shows"]]
+        require(len(self.shows) == len(start), "shows has another length than transition.")
+        self.hidden = len(set(self.shows)) < len(self.shows)
+        self.length = integer(document["length"], 1, 10**9)
+        self.epsilon, scale = number(document["epsilon"]), number(document["scale"])
         self.charges = []
         for first, last, span, change in document["charges"]:
-            as_integer(first, 1, self.length), as_integer(last, first, self.length)
-            as_integer(span, 1, last - first + 1)
-            self.charges.append((first, last, span, as_integer(change, 1, 10**30) / scale))
-        require(sum(one[3] for one in self.charges) <= LARGEST_LEVEL, "The levels are too high.")
+            integer(last, integer(first, 1, self.length), self.length)
+            level = integer(change, 1, 10**30) / scale
+            self.charges.append((first, last, integer(span, 1, last - first + 1), level))
 
-    def block(self, begin: int, end: int, first: int, last: int, span: int) -> int:
-        """Return the number of windows of `span` points in first..last that meet begin..end."""
-        return max(0, min(end, last - span + 1) - max(begin - span + 1, first) + 1)
+    def law(self, t: int) -> tuple[list[Fraction], list[Fraction]]:
+        """Return the law of the state at t, rounded down and up; 0 stays 0."""
+        while not self.stationary and len(self.laws) < t:
+            low, high = ([law] for law in self.laws[-1])
+            self.laws.append((product(low, self.rows, down)[0], product(high, self.rows, up)[0]))
+        return self.laws[0 if self.stationary else t - 1]
 
-    def own(self, begin: int, end: int) -> Fraction:
-        """Return the total level of all windows that meet begin..end."""
-        return sum((s * self.block(begin, end, *w) for *w, s in self.charges), ZERO)
+    def values(self, t: int) -> list[int]:
+        """Return the observed values that are possible at t."""
+        return sorted({self.shows[x] for x in self.states if self.law(t)[1][x]})
 
-    def side(self, t: int, left: bool) -> Fraction:
-        """Return the level of windows that end (left) or begin (right) at t; of all if hidden."""
-        if self.hidden:
-            return self.own(t, t)
-        total = ZERO
-        for first, last, span, s in self.charges:
-            begin = t - span + 1 if left else t
-            total += s if first <= begin <= last - span + 1 else ZERO
+    def level(self, begin: int, end: int, side: str = "both") -> Fraction:
+        """Return the level of all windows that meet begin..end.
+
+        With a side, only those that begin there ("right") or end there ("left") pay. Behind hidden
+        states every point pays for all its windows (`shown_statement`).
+        """
+        total, side = Fraction(0), "both" if self.hidden else side
+        for first, last, span, level in self.charges:
+            least = max(first, begin if side == "right" else begin - span + 1)
+            most = min(last - span + 1, end - span + 1 if side == "left" else end)
+            total += max(0, most - least + 1) * level
         return total
 
-    def corners(self) -> list[int]:
-        """Return the time points between which the charged level is linear."""
-        corners = {1, self.length}
+    def highest(self, points: int, side: str = "both") -> Fraction:
+        """Return the highest level of `points` neighbours: it is linear between these corners."""
+        ends = {1, self.length}
         for first, last, span, _ in self.charges:
-            corners |= {first, first + span - 1, last - span + 1, last}
-        near = {t + d for t in corners for d in (-1, 0, 1)}
-        return sorted(t for t in near if 1 <= t <= self.length)
+            ends |= {first, first + span - 1, last - span + 1, last}
+        begins = {t + d - e for t in ends for d in (-1, 0, 1) for e in (0, points - 1)}
+        possible = {min(max(t, 1), self.length - points + 1) for t in begins}
+        return max(self.level(t, t + points - 1, side) for t in possible)
 
+    def limits(self, bounds: Bounds, level: Fraction) -> Bounds:
+        """Return the bounds, times e^level for states that show different values."""
+        factor = {True: exp_up(level), False: Fraction(1)}
+        return {(x, y): b * factor[self.shows[x] != self.shows[y]] for (x, y), b in bounds.items()}
 
-def metric_closure(limits: Bounds, states: list[int]) -> Bounds:
-    """Return the metric closure of limits: bounds that follow via other states."""
-    closure = [list(row) for row in limits]
-    for y in states:
-        for x in states:
-            first = closure[x][y]
-            for z in states:
-                second, old = closure[y][z], closure[x][z]
-                if first is not None and second is not None and len({x, y, z}) == 3:
-                    via = up(first * second)
-                    closure[x][z] = via if old is None or via < old else old
-    return closure
+    def program(self, t: int, a: int, b: int) -> tuple[list[Fraction], list[Fraction], Fraction]:
+        """Return p, q and the bound on p·W / q·W that keeps ε between observed values a and b.
 
-
-def tree_vector(
-    tree: list[int], limits: Bounds, states: list[int]
-) -> tuple[list[int], list[Fraction]]:
-    """Return the states from the roots outwards, and the vector defined by a tree.
-
-    tree[z] is 0 for a root, p + 1 where z is at its upper limit over p, −(p + 1) at its lower one.
-    """
-    vector, order = [ZERO] * len(tree), [z for z in states if tree[z] == 0]
-    for z in order:
-        vector[z] = ONE
-    for parent in order:  # grows while it is read
-        for z in states:
-            if abs(tree[z]) == parent + 1:
-                limit = limits[z][parent] if tree[z] > 0 else limits[parent][z]
-                if limit is None or z == parent:
-                    raise RefusedError("A tree uses a limit that does not exist.")
-                above = vector[parent]
-                vector[z] = up(limit * above) if tree[z] > 0 else down(above / limit)
-                order.append(z)
-    require(len(order) == len(states), "A tree does not span its states.")
-    return order, vector
-
-
-def proved(
-    p: list[Fraction],
-    q: list[Fraction],
-    most: Fraction,
-    limits: Bounds,
-    states: list[int],
-    tree: Any,
-) -> bool:
-    """Return whether the tree proves p·v ≤ most·(q·v) for all v within the limits.
-
-    `program_statement`: every state passes the excess of its subtree on to its parent. Without a
-    tree no limit is used, and the inequality must hold in every entry.
-    """
-    if tree is None:
-        return all(p[z] <= most * q[z] for z in states)
-    require(isinstance(tree, list) and len(tree) == len(limits), "A tree has a wrong size.")
-    for entry in tree:
-        as_integer(entry, -len(tree), len(tree))
-    order, vector = tree_vector(tree, limits, states)
-    much = [ZERO] * len(tree)
-    for z in reversed(order):
-        much[z] += (p[z] - most * q[z]) * vector[z]
-        if tree[z] <= 0 and much[z] > 0:
-            return False
-        if tree[z]:
-            much[abs(tree[z]) - 1] += max(much[z], ZERO) if tree[z] > 0 else much[z]
-    return True
+        `secret_statement`, W[x] = P(x)·E[output | x]: the outputs' probabilities given a and b are
+        p·W / P(a) and q·W / P(b).
+        """
+        low, high = self.law(t)
+        p, q = (
+            [Fraction(self.shows[x] == value and high[x] > 0) for x in self.states]
+            for value in (a, b)
+        )
+        return p, q, exp_down(self.epsilon) * times(p, low) / times(q, high)
 
 
 class Side:
-    """The bounds of one side: node by node from its end, or one for all nodes."""
+    """The bounds of one side: of the nodes with j = 0, 1, … others beyond them, or of all nodes."""
 
-    def __init__(
-        self, name: str, document: dict[str, Any], chain: Chain, levels: ChargedLevels
-    ) -> None:
-        self.name, self.left, self.chain, self.levels = name, name == "left", chain, levels
-        read = document[name]
-        self.infinite = read["endless"] is True
-        fixed = chain.settled or not (self.infinite and self.left)
-        require(fixed, "One bound for all nodes on the left needs a stationary start.")
-        size = range(chain.size)
-        self.bounds: list[Bounds] = [
-            [[None if one is None else as_fraction(one) for one in row] for row in matrix]
-            for matrix in read["bounds"]
-        ]
-        self.steps = read["steps"]
-        for matrix in (*self.bounds, *self.steps):
-            require([len(row) for row in matrix] == [len(size)] * len(size), f"{name}: wrong size.")
-        count = 1 if self.infinite else len(self.bounds) - 1
-        require(
-            len(self.steps) == count and len(self.bounds) >= 1, f"{name}: bounds or steps miss."
-        )
-        require(
-            not self.infinite or len(self.bounds) == 1, f"{name}: several bounds for all nodes."
-        )
-        self.most = max(levels.side(t, self.left) for t in levels.corners())
-        self.kept: tuple[Any, Bounds] | None = None
+    def __init__(self, claim: ChainClaim, left: bool, bounds: list[Any], endless: bool) -> None:
+        self.claim, self.left, self.endless = claim, left, endless
+        self.name = "left" if left else "right"
+        self.kernel = [list(row) for row in zip(*claim.rows, strict=True)] if left else claim.rows
+        self.bounds = [self.parsed(matrix) for matrix in bounds]
+        self.most = claim.highest(1, self.name)
+        self.limits, self.power = cache(self._limits), cache(self._power)
+
+    def parsed(self, matrix: Any) -> Bounds:
+        """Return the bounds of all pairs that have one."""
+        pairs = permutations(self.claim.states, 2)
+        return {(x, y): number(matrix[x][y]) for x, y in pairs if matrix[x][y] is not None}
 
     def node(self, j: int) -> int:
         """Return the time point with j others beyond it on this side."""
-        return j + 1 if self.left else self.chain.length - j
+        return 1 + j if self.left else self.claim.length - j
 
     def at(self, t: int) -> Bounds:
-        """Return the bounds at a time point."""
-        j = 0 if self.infinite else (t - 1 if self.left else self.chain.length - t)
-        require(j < len(self.bounds), f"{self.name}: time point {t} has no bounds.")
-        return self.bounds[j]
+        """Return the bounds at time point t."""
+        return self.bounds[0 if self.endless else t - 1 if self.left else self.claim.length - t]
 
-    def charged(self, j: int) -> Fraction:
-        """Return the level charged on this side at the time point with j others beyond it."""
-        return self.most if self.infinite else self.levels.side(self.node(j), self.left)
+    def level(self, j: int) -> Fraction:
+        """Return what node j is charged on this side."""
+        t = self.node(j)
+        return self.most if self.endless else self.claim.level(t, t, self.name)
 
-    def check(self) -> None:
-        """Check the bounds at the end of the series, and every step from there."""
-        chain, start = self.chain, self.bounds[0]
-        for x, y in pairs(self.states(0)):
-            low, high = (chain.law(1, 0)[y], chain.law(1, 1)[x]) if self.left else (ONE, ONE)
-            least = start[x][y]
-            require(
-                least is None or high <= least * low, f"{self.name}: the end is above its bound."
-            )
-        for j, steps in enumerate(self.steps, start=1):
-            limits: dict[int, Bounds] = {}
-            for x, y in pairs(self.states(0 if self.infinite else j)):
-                bound = self.bounds[0 if self.infinite else j][x][y]
-                if bound is not None:
-                    require(isinstance(steps[x][y], list), f"{self.name}: a step is missing.")
-                    n, tree = steps[x][y]
-                    as_integer(n, 1, MOST_STEPS if self.infinite else min(j, MOST_STEPS))
-                    if n not in limits:
-                        limits[n] = self.limits(0 if self.infinite else j - n)
-                    self.step(j, n, tree, limits[n], x, y, bound)
+    def _limits(self, j: int) -> Bounds:
+        """Return limits on the ratio of two states' values at node j."""
+        return self.claim.limits(self.bounds[0 if self.endless else j], self.level(j))
 
-    def states(self, j: int) -> list[int]:
-        """Return the states to compare: the possible ones on the left, all on the right."""
-        return self.chain.occurs(self.node(j)) if self.left else list(range(self.chain.size))
+    def _power(self, n: int) -> tuple[Matrix, Matrix]:
+        """Return the n-th power of the kernel, rounded down and up."""
+        if n == 1:
+            return self.kernel, self.kernel
+        low, high = self.power(n - 1)
+        return product(low, self.kernel, down), product(high, self.kernel, up)
 
-    def limits(self, j: int) -> Bounds:
-        """Return limits on the ratio of two states' values at the node with j others beyond it."""
-        if self.infinite and self.kept is not None:
-            return self.kept[1]
-        level, states = exp_up(self.charged(j)), self.states(j)
-        limits_: Bounds = [[None] * self.chain.size for _ in range(self.chain.size)]
-        for x, y in pairs(states):
-            bound = self.bounds[j][x][y]
-            if bound is not None:
-                limits_[x][y] = up(bound * level) if self.chain.differ(x, y) else bound
-        self.kept = None, metric_closure(limits_, states)
-        return self.kept[1]
+    def step(self, j: int, n: int, x: int, y: int) -> tuple[list[Fraction], list[Fraction]]:
+        """Return p and q for n nodes at once to node j, 0 for what never occurs on the left."""
+        (low, high), zero = self.power(n), Fraction(0)
+        if not self.left:
+            return high[x], low[y]
+        law = self.claim.law(self.node(j - n))[1]
+        p, q = ([e if law[z] else zero for z, e in enumerate(row)] for row in (high[x], low[y]))
+        return p, q
 
-    def step(
-        self, j: int, n: int, tree: Any, limits: Bounds, x: int, y: int, bound: Fraction
-    ) -> None:
-        """Check F(bounds) ≤ bounds for one pair of states, by a step of n nodes."""
-        begin = 0 if self.infinite else j - n
-        between = exp_up(sum((self.charged(begin + i) for i in range(1, n)), ZERO))
-        if self.infinite:
-            between = exp_up(self.most * (n - 1))
-        below, above = self.chain.power(n, 0), self.chain.power(n, 1)
-        p, q = (
-            ([row[x] for row in above], [row[y] for row in below])
-            if self.left
-            else (above[x], below[y])
-        )
-        if not proved(p, q, down(bound / between), limits, self.states(begin), tree):
-            where = "every node" if self.infinite else f"time point {self.node(j)}"
-            raise RefusedError(f"{self.name}: a step at {where} is above its bound.")
+    def between(self, j: int, n: int) -> Fraction:
+        """Return the charges of the nodes that n nodes at once to node j pass over."""
+        return exp_up(sum((self.level(i) for i in range(j - n + 1, j)), Fraction(0)))
+
+    def check(self, steps: list[Any]) -> None:
+        """Check the bounds at the end of the series, and every step from there.
+
+        `sweep_statement`, `shown_statement`: the recursion. `endless_statement`: one bound that is
+        above its own step at the highest level, in a chain that starts in its stationary law.
+        """
+        law = self.claim.law(1)[0]
+        for (x, y), bound in self.bounds[0].items():
+            holds = law[x] <= bound * law[y] if self.left else bound >= 1
+            require(holds, f"{self.name}: the end is above its bound.")
+        fixed = self.claim.stationary or not (self.left and self.endless)
+        require(fixed, "left: one bound for all nodes needs a stationary start.")
+        require(len(self.bounds) == 1 or not self.endless, "All nodes have one bound.")
+        targets = self.bounds if self.endless else self.bounds[1:]
+        for j, (target, step) in enumerate(zip(targets, steps, strict=True), start=1):
+            for (x, y), bound in target.items():
+                n, flow = step[x][y]
+                integer(n, 1, MOST_STEPS if self.endless else min(j, MOST_STEPS))
+                p, q = self.step(j, n, x, y)
+                holds = proved(p, q, bound / self.between(j, n), self.limits(j - n), flow)
+                where = "every node" if self.endless else f"time point {self.node(j)}"
+                require(holds, f"{self.name}: the step to {where} is above its bound.")
 
 
-def pairs(states: list[int]) -> list[tuple[int, int]]:
-    """Return all ordered pairs of different states."""
-    return [(x, y) for x in states for y in states if x != y]
-
-
-def check(document: dict[str, Any]) -> None:
-    """Check that the noise is proved to keep ε under every chain, in exact fractions.
-
-    Raises:
-        RefusedError: if a proof fails, naming the step.
-    """
-    chains = document.get("certificates") if isinstance(document, dict) else None
-    require(isinstance(chains, list) and len(chains) > 0, "The file holds no certificate.")
-    for one in chains or ():
-        check_one(one)
-
-
-def check_one(document: dict[str, Any]) -> None:
-    """Check that the noise is proved to keep ε under one chain."""
+def check(document: Any) -> None:
+    """Check that the noise is proved to keep ε under every chain; RefusedError names the step."""
     try:
-        _check(document)
-    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        require(len(document["certificates"]) > 0, "There is no certificate.")
+        for certificate in document["certificates"]:
+            check_claim(certificate)
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise RefusedError(f"The certificate is incomplete ({type(error).__name__}).") from None
 
 
-def _check(document: dict[str, Any]) -> None:
-    chain = Chain(document)
-    levels = ChargedLevels(document, chain.hidden)
-    epsilon = as_fraction(document["epsilon"])
-    require(0 < epsilon <= LARGEST_LEVEL, "epsilon is out of range.")
-    first, last = document["secrets"]
-    as_integer(first, 1, chain.length), as_integer(last, first, chain.length)
-    episode = as_integer(document["episode"], 1, last - first + 1)
-    if levels.own(1, chain.length) <= epsilon:
+def check_claim(document: Any) -> None:
+    """Check both sides, and what they leave of ε at every secret."""
+    claim, pairs, (first, last) = ChainClaim(document), document["pairs"], document["secrets"]
+    integer(last, integer(first, 1, claim.length), claim.length)
+    points = integer(document["episode"], 1, last - first + 1)
+    require(points == 1 or pairs is None, "Episodes keep all pairs of values apart.")
+    if claim.level(1, claim.length) <= claim.epsilon:
         return  # the whole answer is charged at most epsilon, whatever the belief
-    left, right = (Side(name, document, chain, levels) for name in ("left", "right"))
-    left.check()
-    right.check()
-    if left.infinite and right.infinite:  # nodes differ only in what they are charged
-        ends = [(t, min(t + episode - 1, chain.length)) for t in levels.corners()]
-        ends += [(max(t - episode + 1, 1), t) for t in levels.corners()]
-        secrets = [(first, max(levels.own(*block) for block in ends))]
+    sides = [(document[name], name == "left") for name in ("left", "right")]
+    left, right = (Side(claim, end, d["bounds"], d["endless"] is True) for d, end in sides)
+    left.check(document["left"]["steps"])
+    right.check(document["right"]["steps"])
+    if left.endless and right.endless:  # time points differ in what they are charged only
+        secrets = [(first, claim.highest(points))]
     else:
-        begins = range(first, last - episode + 2)
-        secrets = [(t, levels.own(t, t + episode - 1)) for t in begins]
+        begins = range(first, last - points + 2)
+        secrets = [(t, claim.level(t, t + points - 1)) for t in begins]
     for place, (t, own) in enumerate(secrets):
-        before, after = conditional_bounds(chain, t, left.at(t)), right.at(t + episode - 1)
-        end = chain.occurs(t + episode - 1)
-        apart = [
-            (x, y)
-            for x, y in pairs(end)
-            if chain.differ(x, y) and in_pairs(document["pairs"], x, y, chain)
-        ]
-        known = all(len(chain.labels(i)) == 1 for i in range(t, t + episode))
-        if known or (episode == 1 and not apart):
+        sentence = f"The secret at time point {t} leaks more than epsilon."
+        if points > 1:
+            require(episode_kept(claim, t, points, own, left, right), sentence)
             continue
-        require(own <= epsilon, f"The time point {t} alone is charged more than epsilon.")
-        rest = exp_down(epsilon - own)
-        if episode > 1:
-            require(document["pairs"] is None, "Episodes keep all pairs apart.")
-            holds = largest_bound(before, chain.occurs(t)) * largest_bound(after, end) <= rest
-        else:
-            holds = all(
-                required_bound(before[x][y]) * required_bound(after[x][y]) <= rest for x, y in apart
-            )
-        if not holds and episode == 1 and chain.hidden:
-            limits = combined_limits(chain, t, exp_up(own), before, after)
-            trees = document["shown"][place]
-            holds = shown_states_bounded(
-                chain, t, limits, exp_down(epsilon), document["pairs"], trees
-            )
-        require(holds, f"The secret at time point {t} leaks more than epsilon.")
+        before, after = left.at(t), right.at(t)
+        both = {pair: before[pair] * after[pair] for pair in before.keys() & after.keys()}
+        limits = claim.limits(both, own)
+        for a, b in permutations(claim.values(t), 2):
+            if pairs is None or [a, b] in pairs or [b, a] in pairs:
+                flow = document["flows"][place][a][b]
+                require(proved(*claim.program(t, a, b), limits, flow), sentence)
 
 
-def in_pairs(chosen: Any, x: int, y: int, chain: Chain) -> bool:
-    """Return whether two states are a secret pair."""
-    return chosen is None or any({chain.shows[x], chain.shows[y]} == set(one) for one in chosen)
-
-
-def required_bound(value: Fraction | None) -> Fraction:
-    """Return a bound; RefusedError if it is missing."""
-    if value is None:
-        raise RefusedError("A pair of states that is secret has no bound.")
-    return value
-
-
-def largest_bound(bounds: Bounds, states: list[int]) -> Fraction:
-    """Return the largest factor at one end of an episode; equal states there have factor 1."""
-    return max([ONE, *(required_bound(bounds[x][y]) for x, y in pairs(states))])
-
-
-def conditional_bounds(chain: Chain, t: int, bounds: Bounds) -> Bounds:
-    """Return bounds on joint probabilities as bounds given the state, divided by the law."""
-    low, high, conditional = chain.law(t, 0), chain.law(t, 1), [list(row) for row in bounds]
-    for x, y in pairs(chain.occurs(t)):
-        bound = bounds[x][y]
-        conditional[x][y] = None if bound is None else bound * high[y] / low[x]
-    return conditional
-
-
-def combined_limits(chain: Chain, t: int, own: Fraction, before: Bounds, after: Bounds) -> Bounds:
-    """Return limits on the ratio of an output's probabilities given two hidden states."""
-    limits: Bounds = [[None] * chain.size for _ in range(chain.size)]
-    for x, y in pairs(chain.occurs(t)):
-        first, second = before[x][y], after[x][y]
-        if first is not None and second is not None:
-            limits[x][y] = up(first * second * (own if chain.differ(x, y) else ONE))
-    return metric_closure(limits, chain.occurs(t))
-
-
-def law_given_shown(chain: Chain, t: int, label: int, side: int) -> list[Fraction]:
-    """Return the law of the hidden state given the shown state, rounded down or up."""
-    law, other = chain.law(t, side), chain.law(t, 1 - side)
-    total = sum(other[z] for z in range(chain.size) if chain.shows[z] == label)
-    rounded = (down, up)[side]
-    return [rounded(e / total) if chain.shows[z] == label else ZERO for z, e in enumerate(law)]
-
-
-def shown_states_bounded(
-    chain: Chain, t: int, limits: Bounds, most: Fraction, chosen: Any, trees: Any
+def episode_kept(
+    claim: ChainClaim, t: int, points: int, own: Fraction, left: Side, right: Side
 ) -> bool:
-    """Return whether the bound holds for shown states, given the law of the states behind them."""
-    states = chain.occurs(t)
-    first = {chain.shows[x]: x for x in reversed(states)}
-    return all(
-        proved(
-            law_given_shown(chain, t, a, 1),
-            law_given_shown(chain, t, b, 0),
-            most,
-            limits,
-            states,
-            trees[a][b],
-        )
-        for a, x in first.items()
-        for b, y in first.items()
-        if a != b and in_pairs(chosen, x, y, chain)
-    )
+    """Return whether ε is kept for the states at t..t+points−1, charged `own` together.
+
+    `episode_statement`, `episode_shown_statement`: the largest bound of each end, at least 1.
+    """
+    stop, (low, high), worst = t + points - 1, claim.law(t), [Fraction(1)] * 2
+    if all(len(claim.values(i)) == 1 for i in range(t, stop + 1)):
+        return True  # nothing is secret
+    for x, y in permutations(claim.states, 2):
+        if low[x] and low[y]:
+            worst[0] = max(worst[0], left.at(t)[x, y] * high[y] / low[x])
+        if claim.law(stop)[0][x] and claim.law(stop)[0][y]:
+            worst[1] = max(worst[1], right.at(stop)[x, y])
+    return worst[0] * worst[1] <= exp_down(claim.epsilon - own)
 
 
 def main(paths: list[str]) -> int:

@@ -9,6 +9,7 @@ Theorem: docs/theory/certificates.md
 from __future__ import annotations
 
 from fractions import Fraction
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -59,11 +60,42 @@ def chain_numbers(belief: Belief) -> dict[str, Any]:
         raise UnsupportedError(
             "Certificates are for chains with a known matrix and a known or stationary start."
         )
-    initial, shows = inner.initial, list(range(inner.size))
-    if not isinstance(initial, str):
-        initial = [str(Fraction(e)) for e in np.asarray(initial).tolist()]  # type: ignore[assignment]
+    rows = [_shares(row) for row in inner.transition.tolist()]
+    initial = inner.initial
+    law = stationary(rows) if isinstance(initial, str) else _shares(np.asarray(initial).tolist())
     return {
-        "transition": [[str(Fraction(e)) for e in row] for row in inner.transition.tolist()],
-        "initial": initial,
-        "shows": belief.shown.tolist() if isinstance(belief, HiddenChain) else shows,
+        "transition": [[str(entry) for entry in row] for row in rows],
+        "initial": [str(entry) for entry in law],
+        "shows": list(
+            belief.shown.tolist() if isinstance(belief, HiddenChain) else range(inner.size)
+        ),
     }
+
+
+def _shares(numbers: list[float]) -> list[Fraction]:
+    """Return numbers divided by their sum, exactly."""
+    fractions = [Fraction(value) for value in numbers]
+    return [value / sum(fractions) for value in fractions]
+
+
+def stationary(rows: list[list[Fraction]]) -> list[Fraction]:
+    """Return the exact stationary law of a matrix with one closed class, by GTH elimination."""
+    size = len(rows)
+    reach = [{y for y in range(size) if rows[x][y] or x == y} for x in range(size)]
+    for y, x in product(range(size), repeat=2):
+        reach[x] |= reach[y] if y in reach[x] else set()
+    recurrent = sorted(set.intersection(*reach))
+    if not recurrent:
+        raise UnsupportedError("The chain has no single stationary law.")
+    work = [[rows[x][y] for y in recurrent] for x in recurrent]
+    for n in range(len(work) - 1, 0, -1):
+        out = sum(work[n][:n], Fraction(0))
+        for i in range(n):
+            work[i][n] /= out
+            for j in range(n):
+                work[i][j] += work[i][n] * work[n][j]
+    law = [Fraction(1)]
+    for n in range(1, len(work)):
+        law.append(sum((law[i] * work[i][n] for i in range(n)), Fraction(0)))
+    total, place = sum(law), {x: i for i, x in enumerate(recurrent)}
+    return [law[place[x]] / total if x in place else Fraction(0) for x in range(size)]

@@ -1,8 +1,9 @@
 """Certificates: a calibration's noise with a proof that it suffices, for a checker without floats.
 
-Bounds are computed in floats, by Newton's method or node by node; the certificate holds a rational
-above each, with the spanning tree at which the program ended. A reader need not trust any of this:
-`quiltwork.audit.certificate_checker` checks it in exact fractions.
+Bounds are computed in floats, by Newton's method or node by node; the certificate holds a decimal
+above each, with a flow that proves it: the dual solution at the spanning tree where the program
+ended. A reader need not trust any of this: `quiltwork.audit.certificate_checker` checks it in exact
+fractions.
 
 Cost: that of a calibration for stationary chains with negligible ends, else O(length·k⁴).
 
@@ -14,7 +15,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from fractions import Fraction
+from itertools import permutations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -35,7 +38,8 @@ _MOST_PROGRAMS = 100_000
 _LARGEST = 250.0
 _ABOVE = 2.0**-43
 _NEWTON, _PLAIN = 60, 40
-_SLACKS = (90, 70, 55, 46)
+_SLACKS = (62, 52, 46)
+_DIGITS = 25
 
 
 def certificate(calibration: Calibration) -> str:
@@ -68,7 +72,7 @@ def _proved(calibration: Calibration, belief: Belief) -> dict[str, Any]:
     # cheap proofs first; whatever the checker refuses is tried in another form
     for proof in _proofs(document):
         try:
-            checker.check_one(document | proof)
+            checker.check({"certificates": [document | proof]})
         except checker.RefusedError:
             continue
         return document | proof
@@ -104,29 +108,26 @@ def _stated(calibration: Calibration, belief: Belief) -> dict[str, Any]:
 
 def _proofs(document: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Candidate proofs: one bound for all nodes, else one for each node."""
-    chain = checker.Chain(document)
-    levels = checker.ChargedLevels(document, chain.hidden)
+    claim = checker.ChainClaim(document)
     first, last = document["secrets"]
+    nodes, pairs = last - 1 + claim.length - first, len(claim.states) ** 2
     for spans in ((1,), _SPANS):
-        right = _SideWriter(chain, levels, False, spans).endless()
-        left = (
-            _SideWriter(chain, levels, True, spans).endless() if chain.settled and right else None
-        )
+        right = _SideWriter(claim, False, spans).endless()
+        left = _SideWriter(claim, True, spans).endless() if claim.stationary and right else None
         if left and right:
-            yield _with_shown(document, chain, levels, [left, right])
-        elif right and (last - 1) * chain.size**2 * len(spans) <= _MOST_PROGRAMS:
-            left = _SideWriter(chain, levels, True, spans).every(last - 1)
-            yield _with_shown(document, chain, levels, [left, right])
-    nodes = last - 1 + chain.length - first
+            yield _with_flows(document, claim, left, right)
+        elif right and (last - 1) * pairs * len(spans) <= _MOST_PROGRAMS:
+            left = _SideWriter(claim, True, spans).every(last - 1)
+            yield _with_flows(document, claim, left, right)
     for spans in ((1,), _SPANS):
-        if nodes * chain.size**2 * len(spans) <= _MOST_PROGRAMS:
-            left = _SideWriter(chain, levels, True, spans).every(last - 1)
-            right = _SideWriter(chain, levels, False, spans).every(chain.length - first)
-            yield _with_shown(document, chain, levels, [left, right])
+        if nodes * pairs * len(spans) <= _MOST_PROGRAMS:
+            left = _SideWriter(claim, True, spans).every(last - 1)
+            right = _SideWriter(claim, False, spans).every(claim.length - first)
+            yield _with_flows(document, claim, left, right)
 
 
 @dataclass(frozen=True)
-class _Pairs:
+class _Rows:
     """The rows of all pairs of states in one step of n nodes."""
 
     above: FloatArray
@@ -134,42 +135,35 @@ class _Pairs:
 
 
 class _SideWriter:
-    """One side: its bounds as floats, and the same as fractions with their trees."""
+    """One side: its bounds as floats, and the same as decimals with the flows that prove them."""
 
-    def __init__(
-        self,
-        chain: checker.Chain,
-        levels: checker.ChargedLevels,
-        left: bool,
-        spans: tuple[int, ...],
-    ) -> None:
-        self.chain, self.levels, self.left, self.spans = chain, levels, left, spans
-        self.size = chain.size
-        self.x, self.y = np.nonzero(~np.eye(self.size, dtype=np.bool_))
+    def __init__(self, claim: checker.ChainClaim, left: bool, spans: tuple[int, ...]) -> None:
+        self.claim, self.left, self.spans = claim, left, spans
+        self.size, self.name = len(claim.states), "left" if left else "right"
+        law = claim.law(1)[1]
+        # a chain that starts in its stationary law is never in its other states
+        self.states = [x for x in claim.states if law[x] or not claim.stationary]
+        pairs = list(permutations(self.states, 2))
+        self.x, self.y = (np.array([pair[s] for pair in pairs], dtype=np.int64) for s in (0, 1))
         self.trees: dict[tuple[int, ...], SpanningTrees] = {}
-        self.differ = np.array(
-            [[chain.differ(x, y) for y in range(self.size)] for x in range(self.size)]
-        )
+        self.differ = np.not_equal.outer(claim.shows, claim.shows)
         self.number = np.zeros((self.size, self.size), dtype=np.int64)
         self.number[self.x, self.y] = np.arange(len(self.x))
 
-    def rows(self, n: int, states: list[int]) -> _Pairs:
+    def rows(self, side: checker.Side, n: int, states: list[int]) -> _Rows:
         """p and q of all pairs, restricted to the possible states."""
-        matrix = np.array(self.chain.power(n, 1), dtype=np.float64)
-        matrix = (matrix.T if self.left else matrix)[:, states]
-        return _Pairs(matrix[self.x], matrix[self.y])
+        matrix = np.array(side.power(n)[1], dtype=np.float64)[:, states]
+        return _Rows(matrix[self.x], matrix[self.y])
 
     def start(self) -> FloatArray:
-        """The boundary values of the side."""
-        r = np.zeros((self.size, self.size))
-        if self.left:
-            law = np.array(self.chain.law(1, 1), dtype=np.float64)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                r = np.log(law)[:, np.newaxis] - np.log(law)
-        return r
+        """The boundary values of the pairs."""
+        if not self.left:
+            return np.zeros(len(self.x))
+        law = np.array(self.claim.law(1)[1], dtype=np.float64)
+        return np.log(law[self.x]) - np.log(law[self.y])
 
     def solved(
-        self, n: int, rows: _Pairs, limits: FloatArray, states: list[int]
+        self, n: int, rows: _Rows, limits: FloatArray, states: list[int]
     ) -> tuple[FloatArray, FloatArray, IntArray]:
         """Bounds, slopes and the pairs that they belong to, starting from the last trees."""
         key, number = (n, *states), self.number[np.ix_(states, states)]
@@ -186,18 +180,18 @@ class _SideWriter:
         return np.minimum(values, largest), slope, number[high, low]
 
     def step(
-        self, r: FloatArray, level: float, all_rows: dict[int, _Pairs], states: list[int]
-    ) -> Any:
+        self, r: FloatArray, level: float, all_rows: dict[int, _Rows]
+    ) -> tuple[FloatArray, IntArray, FloatArray, IntArray]:
         """F(r) for all pairs, with the Jacobian and the number of nodes of each step."""
         limits = np.where(self.differ, level, 0.0) + r
         np.fill_diagonal(limits, 0.0)
         limits = _metric_closure(limits)
         best = np.full(len(self.x), np.inf)
-        slopes = np.zeros((len(self.x), self.size))
-        columns = np.zeros((len(self.x), self.size), dtype=np.int64)
+        slopes = np.zeros((len(self.x), len(self.states)))
+        columns = np.zeros((len(self.x), len(self.states)), dtype=np.int64)
         nodes_of_step = np.ones(len(self.x), dtype=np.int64)
         for n, rows in all_rows.items():
-            values, slope, column = self.solved(n, rows, limits, states)
+            values, slope, column = self.solved(n, rows, limits, self.states)
             values = values + (n - 1) * level
             # ties go to the shorter step, whose proof is shorter
             lower = values < best - 1e-13
@@ -207,22 +201,20 @@ class _SideWriter:
 
     def endless(self) -> dict[str, Any] | None:
         """One bound for all nodes, by Newton's method on r = F(r) + a small amount."""
-        if self.size == 1:
-            return {"bounds": [[[None]]], "steps": [[[None]]], "endless": True}
-        if all(row == self.chain.rows[0] for row in self.chain.rows):
+        rows = self.claim.rows
+        if all(row == rows[self.states[0]] for row in (rows[x] for x in self.states)):
             return self._independent()
-        level = float(max(self.levels.side(t, self.left) for t in self.levels.corners()))
-        states = self.chain.occurs(1)
-        all_rows = {n: self.rows(n, states) for n in self.spans}
-        rest = self.start()[self.x, self.y]
-        r, matrix = rest.copy(), np.zeros((self.size, self.size))
+        side = checker.Side(self.claim, self.left, [], True)
+        all_rows = {n: self.rows(side, n, self.states) for n in self.spans}
+        level, lowest = float(side.most), self.start()
+        r, matrix = lowest.copy(), np.full((self.size, self.size), np.inf)
         for iteration in range(_NEWTON):
             matrix[self.x, self.y] = r
-            values, steps_of, slopes, columns = self.step(matrix, level, all_rows, states)
+            values, _, slopes, columns = self.step(matrix, level, all_rows)
             if not np.isfinite(values).all() or values.max() > _LARGEST:
                 return None
             if iteration < _PLAIN // 2:
-                r = np.maximum(values, rest)
+                r = np.maximum(values, lowest)
                 continue
             jacobian = np.zeros((len(r), len(r)))
             np.add.at(jacobian, (np.arange(len(r))[:, np.newaxis], columns), slopes)
@@ -230,137 +222,194 @@ class _SideWriter:
                 move = np.linalg.solve(np.eye(len(r)) - jacobian, values - r + _ABOVE)
             except np.linalg.LinAlgError:
                 return None
-            r = np.maximum(r + move, rest + _ABOVE)
+            r = np.maximum(r + move, lowest + _ABOVE)
             if np.abs(move).max() < 2.0**-49 * (1 + np.abs(r).max()):
                 break
         if r.max() > _LARGEST:
             return None
         matrix[self.x, self.y] = r
-        _, steps_of, _, _ = self.step(matrix, level, all_rows, states)
-        bounds = [[None] * self.size for _ in range(self.size)]
-        steps = [[None] * self.size for _ in range(self.size)]
+        _, nodes_of_step, _, _ = self.step(matrix, level, all_rows)
+        bounds = self._empty()
+        for x, y, value in zip(self.x.tolist(), self.y.tolist(), r.tolist(), strict=True):
+            bounds[x][y] = _decimal(Fraction(math.exp(value)))
+        side = checker.Side(self.claim, self.left, [bounds], True)
+        steps, closures = (
+            self._empty(),
+            {n: _Closure(side.limits(1 - n), self.size) for n in self.spans},
+        )
         for index, (x, y) in enumerate(zip(self.x.tolist(), self.y.tolist(), strict=True)):
-            n = int(steps_of[index])
-            bounds[x][y] = str(checker.up(Fraction(math.exp(r[index]))))  # type: ignore[call-overload]
-            steps[x][y] = [n, self.tree(n, index, states)]  # type: ignore[call-overload]
+            n = int(nodes_of_step[index])
+            tree = _tree(self.trees[n, *self.states], index, self.states)
+            most = Fraction(bounds[x][y]) / side.between(1, n)
+            flow = closures[n].flow(*side.step(1, n, x, y), most, tree)
+            if flow is None:
+                return None
+            steps[x][y] = [n, flow]
         return {"bounds": [bounds], "steps": [steps], "endless": True}
+
+    def _empty(self) -> list[list[Any]]:
+        return [[None] * self.size for _ in range(self.size)]
 
     def _independent(self) -> dict[str, Any]:
         """The bounds of independent nodes."""
-        law, size = self.chain.law(1, 1), range(self.size)
-        ratios = [[None if x == y else law[x] / law[y] for y in size] for x in size]
-        bounds = [
-            [None if e is None else str(e if self.left else 1) for e in row] for row in ratios
-        ]
-        steps = [[None if x == y else [1, None] for y in size] for x in size]
-        return {"bounds": [bounds], "steps": [steps], "endless": True}
+        return {"bounds": [self._end()], "steps": [self._steps_of_one()], "endless": True}
 
-    def tree(self, n: int, place: int, states: list[int]) -> list[int] | None:
-        """The tree at which the program of a pair ended, in the checker's format."""
-        return _tree(self.trees[n, *states], place, states, self.size)
+    def _steps_of_one(self) -> list[list[Any]]:
+        steps = self._empty()
+        for x, y in permutations(self.states, 2):
+            steps[x][y] = [1, []]
+        return steps
+
+    def _end(self) -> list[list[Any]]:
+        """The boundary values, as fractions."""
+        bounds, law = self._empty(), self.claim.law(1)[1]
+        for x, y in permutations(self.states, 2):
+            if not self.left:
+                bounds[x][y] = "1"
+            elif law[x] and law[y]:
+                bounds[x][y] = str(law[x] / law[y])
+        return bounds
 
     def every(self, count: int) -> dict[str, Any]:
         """A bound for each of `count` nodes from the end."""
-        side = checker.Side.__new__(checker.Side)  # the checker's own steps, without its reading
-        side.name, side.left = ("left" if self.left else "right"), self.left
-        side.chain, side.levels, side.infinite, side.kept = self.chain, self.levels, False, None
-        side.bounds = [self._end(side)]
-        steps = []
+        written, steps = [self._end()], []
+        side = checker.Side(self.claim, self.left, written, False)
         for j in range(1, count + 1):
-            stage: list[list[Any]] = [[None] * self.size for _ in range(self.size)]
-            bounds: checker.Bounds = [[None] * self.size for _ in range(self.size)]
+            bounds, stage = self._empty(), self._empty()
             for n in self.spans:
                 if n <= j:
                     self._tighten(side, j, n, bounds, stage)
-            side.bounds.append(bounds)
+            written.append(bounds)
             steps.append(stage)
-        written = [
-            [[None if e is None else str(e) for e in row] for row in bounds_of_node]
-            for bounds_of_node in side.bounds
-        ]
+            side.bounds.append(side.parsed(bounds))
         return {"bounds": written, "steps": steps, "endless": False}
 
-    def _end(self, side: checker.Side) -> checker.Bounds:
-        bounds: checker.Bounds = [[None] * self.size for _ in range(self.size)]
-        law = self.chain.law(1, 1)
-        for x, y in checker.pairs(side.states(0)):
-            bounds[x][y] = law[x] / law[y] if self.left else checker.ONE
-        return bounds
-
     def _tighten(
-        self, side: checker.Side, j: int, n: int, bounds: checker.Bounds, stage: list[list[Any]]
+        self, side: checker.Side, j: int, n: int, bounds: list[list[Any]], stage: list[list[Any]]
     ) -> None:
         """Lower the bounds by a step of n nodes where it gives lower ones."""
-        limits, states = side.limits(j - n), side.states(j - n)
-        between = checker.exp_up(sum((side.charged(j - n + i) for i in range(1, n)), checker.ZERO))
-        floats = np.array([[math.inf if e is None else _log(e) for e in row] for row in limits])
-        np.fill_diagonal(floats, 0.0)
-        rows = self.rows(n, states)
-        self.solved(n, rows, floats, states)
-        below, above = self.chain.power(n, 0), self.chain.power(n, 1)
-        possible = side.states(j)
-        for place, (x, y) in enumerate(zip(self.x.tolist(), self.y.tolist(), strict=True)):
-            if x not in possible or y not in possible:
+        possible = [self.states, self.states]
+        if self.left:
+            laws = (self.claim.law(side.node(i))[1] for i in (j - n, j))
+            possible = [[x for x in self.states if law[x]] for law in laws]
+        states, closure = possible[0], _Closure(side.limits(j - n), self.size)
+        self.solved(n, self.rows(side, n, states), closure.logarithms(), states)
+        between = side.between(j, n)
+        for index, (x, y) in enumerate(zip(self.x.tolist(), self.y.tolist(), strict=True)):
+            if x not in possible[1] or y not in possible[1]:
                 continue
-            p, q = (
-                ([row[x] for row in above], [row[y] for row in below])
-                if self.left
-                else (above[x], below[y])
-            )
-            proved = _exact(p, q, limits, states, self.tree(n, place, states))
-            if proved is not None:
-                bound = checker.up(proved[0] * between)
-                while checker.down(bound / between) < proved[0]:
-                    bound = checker.up(bound * (1 + Fraction(1, 1 << 90)))
-                old = bounds[x][y]
-                if old is None or bound < old:
-                    bounds[x][y], stage[x][y] = bound, [n, proved[1]]
+            p, q = side.step(j, n, x, y)
+            best = None if bounds[x][y] is None else Fraction(bounds[x][y])
+            for tree in (None, _tree(self.trees[n, *states], index, states)):
+                value = closure.value(p, q, tree)
+                if value is None:
+                    continue
+                for bits in _SLACKS:
+                    bound = _decimal(value * between * (1 + Fraction(bool(tree), 1 << bits)))
+                    if best is not None and Fraction(bound) >= best:
+                        break
+                    flow = closure.flow(p, q, Fraction(bound) / between, tree)
+                    if flow is not None:
+                        best, bounds[x][y], stage[x][y] = Fraction(bound), bound, [n, flow]
+                        break
 
 
-def _exact(
-    p: list[Fraction], q: list[Fraction], limits: checker.Bounds, states: list[int], tree: Any
-) -> tuple[Fraction, Any] | None:
-    """The least bound that this tree, or no tree, proves; None without one."""
-    best: tuple[Fraction, Any] | None = None
-    if all(q[z] for z in states if p[z]):
-        best = max((p[z] / q[z] for z in states if p[z]), default=checker.ONE), None
-    if tree is None:
-        return best
-    try:
-        _, vector = checker.tree_vector(tree, limits, states)
-        top, bottom = (sum((r[z] * vector[z] for z in states), checker.ZERO) for r in (p, q))
-        value = top / bottom
-    except (checker.RefusedError, ZeroDivisionError):
-        return best
-    for bits in _SLACKS:
-        bound = checker.up(value * (1 + Fraction(1, 1 << bits)))
-        if best is not None and best[0] <= bound:
-            return best
-        if checker.proved(p, q, bound, limits, states, tree):
-            return bound, tree
-    return best
+_Tree = list[tuple[int, int, bool]]
+"""States with their parent and whether they are at their upper limit, from the root outwards."""
 
 
-def _tree(trees: SpanningTrees, index: int, states: list[int], size: int) -> list[int] | None:
-    """A tree of some of the states in the checker's format; None if there is none."""
-    parent, upper = trees.parent[index].tolist(), trees.upper[index].tolist()
+class _Closure:
+    """Limits on ratios, those that follow via other states included, and flows along them."""
+
+    def __init__(self, limits: checker.Bounds, size: int) -> None:
+        self.direct, self.size = limits, size
+        self.closed, self.via = dict(limits), dict[tuple[int, int], int]()
+        for y, x, z in permutations(range(size), 3):
+            if (x, y) in self.closed and (y, z) in self.closed:
+                through = checker.up(self.closed[x, y] * self.closed[y, z])
+                if (x, z) not in self.closed or through < self.closed[x, z]:
+                    self.closed[x, z], self.via[x, z] = through, y
+
+    def logarithms(self) -> FloatArray:
+        """The closed limits as levels."""
+        logs = np.full((self.size, self.size), np.inf)
+        for pair, limit in self.closed.items():
+            logs[pair] = _log(limit)
+        np.fill_diagonal(logs, 0.0)
+        return logs
+
+    def value(self, p: list[Fraction], q: list[Fraction], tree: _Tree | None) -> Fraction | None:
+        """p·v / q·v at the solution of a tree; without one the largest ratio of entries."""
+        if tree is None:
+            if any(b == 0 < a for a, b in zip(p, q, strict=True)):
+                return None
+            return max((a / b for a, b in zip(p, q, strict=True) if a), default=Fraction(1))
+        vector = {}
+        for z, parent, upper in tree:
+            if z == parent:
+                vector[z] = Fraction(1)
+                continue
+            limit = self.closed.get((z, parent) if upper else (parent, z))
+            if not limit:
+                return None
+            vector[z] = checker.up(vector[parent] * limit if upper else vector[parent] / limit)
+        top, bottom = (sum(row[z] * v for z, v in vector.items()) for row in (p, q))
+        return top / bottom if bottom else None
+
+    def flow(
+        self, p: list[Fraction], q: list[Fraction], most: Fraction, tree: _Tree | None
+    ) -> list[list[Any]] | None:
+        """A flow that proves p·v ≤ most·(q·v): each state passes its excess to its parent."""
+        excess, flow = [a - most * b for a, b in zip(p, q, strict=True)], []
+        for z, parent, upper in reversed(tree or []):
+            if z == parent or excess[z] == 0 or (upper and excess[z] < 0):
+                continue
+            limit = self.closed.get((z, parent) if upper else (parent, z))
+            if not limit or (excess[z] > 0 and not upper):
+                return None
+            if upper:
+                source, target, weight = z, parent, excess[z]
+            else:  # a little less, for the rounding up on the way
+                source, target = parent, z
+                weight = -excess[z] / limit * (1 - Fraction(1, 1 << 70))
+            for start, end in self._path(source, target):
+                text = _decimal(weight)
+                weight = Fraction(text) * self.direct[start, end]
+                excess[start] -= Fraction(text)
+                excess[end] += weight
+                flow.append([start, end, text])
+        return flow if max(excess) <= 0 else None
+
+    def _path(self, x: int, z: int) -> list[tuple[int, int]]:
+        """The direct limits that a closed one is made of."""
+        y = self.via.get((x, z))
+        return [(x, z)] if y is None else self._path(x, y) + self._path(y, z)
+
+
+def _tree(trees: SpanningTrees, index: int, states: list[int]) -> _Tree | None:
+    """The tree at which a program ended; None if there is none."""
     if trees.order[index, 0] == -2:
         return None
-    encoded = [0] * size
-    for z in range(len(states)):
-        path = [z]
-        while parent[path[-1]] != path[-1] and parent[path[-1]] not in path:
-            path.append(parent[path[-1]])
-        if parent[path[-1]] == path[-1] and len(path) > 1:  # else a circle: not reached
-            encoded[states[z]] = (states[parent[z]] + 1) * (1 if upper[z] else -1)
-    return encoded
+    parent, upper = trees.parent[index].tolist(), trees.upper[index].tolist()
+    order = [z for z, above in enumerate(parent) if z == above]
+    for above in order:  # grows while it is read; states of a circle were not reached
+        order += [z for z, its in enumerate(parent) if its == above != z]
+    return [(states[z], states[parent[z]], bool(upper[z])) for z in order]
+
+
+def _decimal(value: Fraction) -> str:
+    """A decimal of 25 digits, not below the value."""
+    if not value:
+        return "0"
+    digits = _DIGITS - math.ceil(_log(value) / math.log(10))
+    scaled = value * Fraction(10) ** digits
+    return f"{Decimal(-(-scaled.numerator // scaled.denominator)).scaleb(-digits):f}"
 
 
 def _log(value: Fraction) -> float:
     """The logarithm of a fraction of any size."""
     shift = value.numerator.bit_length() - value.denominator.bit_length()
-    scaled = value / (1 << shift) if shift >= 0 else value * (1 << -shift)
-    return math.log(scaled) + shift * math.log(2)
+    return math.log(value / Fraction(2) ** shift) + shift * math.log(2)
 
 
 def _metric_closure(limits: FloatArray) -> FloatArray:
@@ -371,47 +420,49 @@ def _metric_closure(limits: FloatArray) -> FloatArray:
     return closure
 
 
-def _with_shown(
-    document: dict[str, Any], chain: checker.Chain, levels: checker.ChargedLevels, sides: list[Any]
+def _with_flows(
+    document: dict[str, Any], claim: checker.ChainClaim, left: dict[str, Any], right: dict[str, Any]
 ) -> dict[str, Any]:
-    """The proof of two sides, and for hidden states the programs between observed values."""
-    proof: dict[str, Any] = {"left": sides[0], "right": sides[1], "shown": None}
-    if chain.hidden and document["episode"] == 1:
-        proof["shown"] = _shown(document | proof, chain, levels)
+    """The proof of two sides, and the flows between observed values at every secret."""
+    proof: dict[str, Any] = {"left": left, "right": right, "flows": None}
+    if document["episode"] > 1:
+        return proof
+    sides = [
+        checker.Side(claim, one is left, one["bounds"], one["endless"]) for one in (left, right)
+    ]
+    first, last = document["secrets"]
+    if left["endless"] and right["endless"]:
+        secrets = [(first, claim.highest(1))]
+    else:
+        secrets = [(t, claim.level(t, t)) for t in range(first, last + 1)]
+    proof["flows"] = [_secret_flows(claim, t, own, *sides) for t, own in secrets]
     return proof
 
 
-def _shown(
-    document: dict[str, Any], chain: checker.Chain, levels: checker.ChargedLevels
-) -> list[Any]:
-    """The trees of the programs between observed values, for each secret."""
-    left, right = (checker.Side(name, document, chain, levels) for name in ("left", "right"))
-    first, last = document["secrets"]
-    if left.infinite and right.infinite:
-        secrets = [(first, max(levels.own(t, t) for t in levels.corners()))]
-    else:
-        secrets = [(t, levels.own(t, t)) for t in range(first, last + 1)]
-    labels = max(chain.shows) + 1
-    programs = []
-    for t, own in secrets:
-        before, after = checker.conditional_bounds(chain, t, left.at(t)), right.at(t)
-        limits = checker.combined_limits(chain, t, checker.exp_up(own), before, after)
-        floats = np.array([[math.inf if e is None else _log(e) for e in row] for row in limits])
-        np.fill_diagonal(floats, 0.0)
-        observed = sorted({chain.shows[x] for x in chain.occurs(t)})
-        pairs = [(a, b) for a in observed for b in observed if a != b]
-        states = chain.occurs(t)
-        laws = {
-            a: np.array(checker.law_given_shown(chain, t, a, 1), dtype=np.float64) for a in observed
-        }
-        trees: list[list[Any]] = [[None] * labels for _ in range(labels)]
-        if pairs:
-            solved_trees = SpanningTrees.none(len(pairs), len(states))
-            above, below = (np.stack([laws[pair[s]][states] for pair in pairs]) for s in (0, 1))
-            group = np.zeros(len(pairs), dtype=np.int64)
-            capped = np.minimum(floats[np.ix_(states, states)], _LARGEST)[np.newaxis]
-            *_, solved_trees = solve(above, below, capped, group, solved_trees)
-            for place, (a, b) in enumerate(pairs):
-                trees[a][b] = _tree(solved_trees, place, states, chain.size)
-        programs.append(trees)
-    return programs
+def _secret_flows(
+    claim: checker.ChainClaim, t: int, own: Fraction, left: checker.Side, right: checker.Side
+) -> list[list[Any]]:
+    """The flows between the values observed at one time point."""
+    labels = range(max(claim.shows) + 1)
+    flows: list[list[Any]] = [[None] * len(labels) for _ in labels]
+    values = list(permutations(sorted(claim.values(t)), 2))
+    if not claim.hidden:
+        for a, b in values:
+            x, y = claim.shows.index(a), claim.shows.index(b)
+            flows[a][b] = [[x, y, "1"]]
+        return flows
+    before, after = left.at(t), right.at(t)
+    both = {pair: before[pair] * after[pair] for pair in before.keys() & after.keys()}
+    closure = _Closure(claim.limits(both, own), len(claim.states))
+    states = [x for x in claim.states if claim.law(t)[1][x]]
+    problems = [claim.program(t, a, b) for a, b in values]
+    if problems:
+        above, below = (
+            np.array([row[s] for row in problems], dtype=np.float64)[:, states] for s in (0, 1)
+        )
+        capped = np.minimum(closure.logarithms()[np.ix_(states, states)], _LARGEST)[np.newaxis]
+        group = np.zeros(len(values), dtype=np.int64)
+        *_, trees = solve(above, below, capped, group, SpanningTrees.none(len(values), len(states)))
+        for index, (a, b) in enumerate(values):
+            flows[a][b] = closure.flow(*problems[index], _tree(trees, index, states)) or []
+    return flows
