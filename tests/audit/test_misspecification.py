@@ -89,11 +89,11 @@ def test_beliefs_about_other_states_are_refused(made):
 def test_a_release_explains_itself_under_alternatives():
     chain, day = MarkovChain(P), CyclicChain([P, STICKY])
     released = qw.release(chain.sample(200, seed=1), queries.histogram(), chain, epsilon=0.5)
-    told = released.explain([day, MarkovChain(STICKY)])
-    assert told.startswith(released.explain())
+    text = released.explain([day, MarkovChain(STICKY)])
+    assert text.startswith(released.explain())
     for other in (day, MarkovChain(STICKY)):
         bound = released.leak_under([other])[0]
-        assert f"  {bound:.6g} under {other!r}" in told
+        assert f"  {bound:.6g} under {other.summary()}" in text
 
 
 @pytest.mark.parametrize("other", [CyclicChain([P, P[::-1]]), MarkovChain(P[::-1])], ids=repr)

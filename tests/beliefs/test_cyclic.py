@@ -157,7 +157,7 @@ def test_days_are_read_from_the_times():
     assert placed.marginal(8) == pytest.approx(fitted.marginal(4), rel=1e-12)
     with pytest.warns(qw.QuiltworkWarning, match="fitted"):
         turned = qw.release(data, qw.queries.histogram(), fitted)
-    assert turned.beliefs == (repr(placed),)
+    assert turned.beliefs == (placed.summary(),)
     assert placed.starting(4) == fitted
 
 

@@ -43,7 +43,7 @@ def test_create_and_show(cli, url, made):
     document = cli("ledger", "show", url, "d", "--json").document
     assert document["schema"] == "quiltwork/ledger-status"
     assert document["datasets"][0]["budget"] == "1/2"
-    assert "MarkovChain" in cli("ledger", "show", url, "d").out
+    assert "belief: a Markov chain of 2 states" in cli("ledger", "show", url, "d").out
 
 
 def test_create_twice_is_an_input_error(cli, url, made, belief):

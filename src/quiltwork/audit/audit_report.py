@@ -187,7 +187,7 @@ def report(
             leak, exact = max(cells, key=lambda cell: cell.at_least), False
         leakages.append(leak)
         upper_end = leak.epsilon if exact else None
-        each.append(BeliefLevel(repr(chain), leak.at_least, upper_end, exact))
+        each.append(BeliefLevel(chain.summary(), leak.at_least, upper_end, exact))
     largest = worst_leakage(leakages, at_least=True)
     joint_audit = all(level.exact for level in each)
     upper = largest.epsilon if joint_audit else promise

@@ -68,13 +68,15 @@ class Misspecification(ResultBase):
     def explain(self) -> str:
         """State promise, bounds and conclusion in a few lines."""
         alone = len(self.beliefs) == 1
-        others = self.beliefs[0] if alone else f"{len(self.beliefs)} other beliefs"
+        others = "the other belief" if alone else f"{len(self.beliefs)} other beliefs"
         worst = f", most about time point {self.node}" if self.node is not None else ""
         lines = [
             f"Promised: {self.promised:.6g}. Under {others} the leakage about a time point is at "
             f"most {self.bound:.6g}{worst}."
         ]
-        if not alone:
+        if alone:
+            lines[0] += f" The other belief: {self.beliefs[0]}."
+        else:
             lines += [
                 f"  {level:.6g} under {belief}"
                 for level, belief in zip(self.each, self.beliefs, strict=True)
@@ -128,7 +130,7 @@ def misspecification(release: LeakageSource, others: Belief | Sequence[Belief]) 
         bound=max(bound, exact or 0.0),
         exact=exact,
         node=node,
-        beliefs=tuple(repr(belief) for belief in members),
+        beliefs=tuple(belief.summary() for belief in members),
         each=tuple(level for level, _ in bounds),
     )
 

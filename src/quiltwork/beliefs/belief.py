@@ -11,15 +11,20 @@ from numpy.typing import NDArray
 from quiltwork import files
 from quiltwork.beliefs.calendars import Calendar
 from quiltwork.beliefs.documents import field, labels_from_json, labels_to_json
-from quiltwork.beliefs.grids import Grid, grid_suffix
+from quiltwork.beliefs.grids import Grid, grid_suffix, grid_words
 from quiltwork.beliefs.matrices import FloatArray, IntArray, frozen
 from quiltwork.beliefs.sequences import encode, label_array, split_sequences
 from quiltwork.beliefs.sources import NO_SOURCES, Sources
-from quiltwork.beliefs.states import Label, show_labels
-from quiltwork.exact import integer
+from quiltwork.beliefs.states import Label, list_labels, show_labels
+from quiltwork.exact import counted, integer
 
 _LONGEST_SAMPLE = 10**9
 Initial: TypeAlias = "FloatArray | Literal['stationary', 'any']"
+_START_WORDS = {
+    "stationary": "its long-run distribution",
+    "any": "any of them",
+    "given": "a given distribution",
+}
 
 
 class Belief:
@@ -35,6 +40,15 @@ class Belief:
     sources: Sources = NO_SOURCES
 
     schema: ClassVar[str]
+
+    def summary(self) -> str:
+        """Return the belief in words, as a noun phrase for reports and messages.
+
+        >>> from quiltwork import MarkovChain
+        >>> MarkovChain([[0.9, 0.1], [0.4, 0.6]], "any", ["rest", "walk"]).summary()
+        'a Markov chain of 2 states (rest, walk), started in any of them'
+        """
+        raise NotImplementedError
 
     def to_json(self) -> str:
         """Return the belief as a JSON document, which `belief_from_json` reads back."""
@@ -146,6 +160,17 @@ class StateBelief(Belief):
                 a missing value or an unknown state.
         """
         return encode(sequence, self.states)
+
+    def _summarized(self, kind: str, more: str = "", initial: Initial | None = None) -> str:
+        """Return kind, states, start and grid in words."""
+        begins = ""
+        if initial is not None:
+            start = initial if isinstance(initial, str) else "given"
+            begins = f", started in {_START_WORDS[start]}"
+        return (
+            f"{kind} of {counted(self.size, 'state')} ({list_labels(self.states)}){more}{begins}"
+            f"{grid_words(self.grid)}"
+        )
 
     def _words(self, more: str, initial: Initial | None = None) -> str:
         """Return states, start and grid for a repr, without the matrices."""

@@ -179,6 +179,15 @@ class ChainBox(StateBelief):
         """Return whether every step of a path of state indices is possible. O(length)."""
         return bool((self.upper[codes[:-1], codes[1:]] > 0).all())
 
+    def summary(self) -> str:
+        """Return states, widest entry and grid in words."""
+        apart = f"{float((self.upper - self.lower).max()):.3g}"
+        return self._summarized(
+            "any chain",
+            " with transition probabilities between given bounds (at most "
+            f"{apart} apart), which may change over time, and any start",
+        )
+
     def __repr__(self) -> str:
         """Return states, widest entry and grid, without the matrices."""
         return f"{self._words(f'; widest={float((self.upper - self.lower).max()):.3g}')})"

@@ -41,7 +41,7 @@ from quiltwork.beliefs.sources import NO_SOURCES, Sources
 from quiltwork.beliefs.states import Label, distinct_labels, parse_states, show_labels
 from quiltwork.beliefs.transition_counts import count_transitions, smoothed_rows, smoothed_start
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.exact import Number, integer
+from quiltwork.exact import Number, counted, integer
 
 _WRITTEN = ("transition", "shows", "initial", "states", "grid", "sources")
 
@@ -338,6 +338,10 @@ class MarkovChain(SimulatedBelief):
     def _simulated(self, steps: int, seed: int | None) -> IntArray:
         return evolution.simulate(self.start, self.transition, steps, seed)
 
+    def summary(self) -> str:
+        """Return states, start and grid in words."""
+        return self._summarized("a Markov chain", initial=self.initial)
+
     def __repr__(self) -> str:
         """Return states, start and grid, without the matrix."""
         return f"{self._words('', self.initial)})"
@@ -494,6 +498,11 @@ class HiddenChain(SimulatedBelief):
                 "edited."
             )
         return {**fields, "shows": [states[code] for code in shows]}
+
+    def summary(self) -> str:
+        """Return states, number of inner states, start and grid in words."""
+        memory = f" with longer memory ({counted(self.inner.size, 'inner state')})"
+        return self._summarized("a chain", memory, self.initial)
 
     def __repr__(self) -> str:
         """Return states, number of inner states, start and grid."""

@@ -14,6 +14,7 @@ from quiltwork.beliefs.matrices import IntArray, frozen
 from quiltwork.beliefs.sequences import factorize_labels, first_positions, position_of
 from quiltwork.beliefs.states import Label
 from quiltwork.errors import InvalidInputError
+from quiltwork.exact import counted
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -96,6 +97,13 @@ class Clusters(Belief):
                 "have been edited."
             )
         return {"labels": [names[row] for row in rows]}
+
+    def summary(self) -> str:
+        """Return the numbers of rows and clusters in words."""
+        return (
+            f"{counted(self.length, 'row')} in {counted(len(self.names), 'cluster')} of at most "
+            f"{self.largest}, each independent of the others"
+        )
 
     def __repr__(self) -> str:
         """Return the numbers of rows and clusters only."""

@@ -41,6 +41,7 @@ from quiltwork.beliefs.origins import (
 from quiltwork.beliefs.phases import (
     Period,
     count_phase_transitions,
+    cycle_words,
     parse_period,
     smoothed_phases,
     start_suffix,
@@ -365,6 +366,13 @@ class CyclicChain(SimulatedBelief):
 
     def _simulated(self, steps: int, seed: int | None) -> IntArray:
         return evolution.simulate_cycle(self.start, self.matrices, steps, seed)
+
+    def summary(self) -> str:
+        """Return states, period, start and grid in words."""
+        step = None if self.grid is None else self.grid.step
+        cycle = cycle_words(self.period, step)
+        changes = f" whose transition probabilities follow {cycle}{self._begins()}"
+        return self._summarized("a chain", changes, self.initial)
 
     def __repr__(self) -> str:
         """Return states, period, start and grid, without the matrices."""

@@ -25,6 +25,7 @@ from quiltwork.beliefs.evolution import ordered_product
 from quiltwork.beliefs.grids import Grid, parse_grid
 from quiltwork.beliefs.matrices import BoolArray, FloatArray, IntArray, frozen, parse_matrices
 from quiltwork.beliefs.origins import require_step_divides
+from quiltwork.beliefs.phases import cycle_words
 from quiltwork.beliefs.sources import NO_SOURCES, Sources
 from quiltwork.beliefs.states import Label, parse_states
 from quiltwork.errors import InvalidInputError, UnsupportedError
@@ -207,6 +208,13 @@ class DatedChain(SimulatedBelief):
         local = int(self.calendar.shown(np.array([self.begins]))[0])
         zone = timezone(timedelta(seconds=local - self.begins))
         return datetime.fromtimestamp(self.begins, UTC).astimezone(zone).isoformat("T", "minutes")
+
+    def summary(self) -> str:
+        """Return states, period, begin and grid in words."""
+        cycle = cycle_words(self.period, None if self.grid is None else self.grid.step)
+        local = f" by the clock of {self.calendar.zone}, from {self.begin_words}"
+        changes = f" whose transition probabilities follow {cycle}{local}"
+        return self._summarized("a chain", changes, self.initial)
 
     def __repr__(self) -> str:
         """Return states, period, begin and grid, without the matrices."""

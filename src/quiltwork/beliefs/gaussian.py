@@ -19,7 +19,7 @@ from quiltwork.arguments import listed
 from quiltwork.beliefs.belief import Belief, parse_stored_field
 from quiltwork.beliefs.documents import field
 from quiltwork.beliefs.gaussian_algebra import toeplitz
-from quiltwork.beliefs.grids import Grid, grid_suffix, parse_grid
+from quiltwork.beliefs.grids import Grid, grid_suffix, grid_words, parse_grid
 from quiltwork.beliefs.matrices import FloatArray, frozen
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, integer, parse_stored_fraction, positive_fraction, to_fraction
@@ -182,6 +182,18 @@ class GaussianSeries(Gaussian):
         grid = parse_stored_field(document, "grid")
         return {**lists, "within": parse_stored_within(document), "grid": grid}
 
+    def summary(self) -> str:
+        """Return the numbers, the hidden difference and the grid in words."""
+        if self.bounds is not None:
+            low, high = (f"{float(end):g}" for end in self.bounds)
+            law = f"any Gaussian autoregression with one coefficient from {low} to {high}"
+        elif self.finite:
+            law = f"a Gaussian series with autocorrelations {_shown(self.correlations)} and then 0"
+        else:
+            noun = "coefficient" if len(self.ar) == 1 else "coefficients"
+            law = f"a Gaussian autoregression with {noun} {_shown(self.ar)}"
+        return f"{law}{within_words(self)}{grid_words(self.grid)}"
+
     def __repr__(self) -> str:
         """Return the numbers, and `within` if it is set."""
         if self.bounds is not None:
@@ -196,6 +208,13 @@ class GaussianSeries(Gaussian):
 def parse_within(within: Any) -> Fraction | None:
     """Return the hidden difference as a fraction; None if it is not set."""
     return None if within is None else positive_fraction(within, "within")
+
+
+def within_words(belief: Gaussian) -> str:
+    """Return the part of a belief's summary about `within`."""
+    if belief.within is None:
+        return ""
+    return f", in which true differences of up to {float(belief.within):g} are hidden"
 
 
 def within_suffix(belief: Gaussian) -> str:

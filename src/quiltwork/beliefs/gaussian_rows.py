@@ -13,10 +13,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from quiltwork.beliefs.documents import field
-from quiltwork.beliefs.gaussian import Gaussian, parse_stored_within, parse_within, within_suffix
+from quiltwork.beliefs.gaussian import (
+    Gaussian,
+    parse_stored_within,
+    parse_within,
+    within_suffix,
+    within_words,
+)
 from quiltwork.beliefs.matrices import FloatArray, parse_numbers
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import Number, integer, to_fraction
+from quiltwork.exact import Number, counted, integer, to_fraction
 
 _SYMMETRY = 1e-12
 _MOST_ROWS = 10**4
@@ -112,6 +118,13 @@ class GaussianRows(Gaussian):
         names = ("correlation", "deviations", "bounds", "rows", "families")
         fields = {name: field(document, name) for name in names}
         return {**fields, "within": parse_stored_within(document)}
+
+    def summary(self) -> str:
+        """Return the numbers of rows and the largest correlation in words."""
+        group = f" in {self.families} independent families" if self.families > 1 else ""
+        up = "any correlations up to" if self.bounded else "correlations of at most"
+        rows = counted(self.length, "Gaussian row")
+        return f"{rows}{group} with {up} {self.largest:g}{within_words(self)}"
 
     def __repr__(self) -> str:
         """Return the numbers of rows and the largest correlation, without the matrix."""

@@ -148,6 +148,11 @@ def grid_suffix(grid: Grid | None) -> str:
     return "" if grid is None or not grid.words else f"; {grid.words}"
 
 
+def grid_words(grid: Grid | None) -> str:
+    """Return the part of a belief's summary about its grid."""
+    return "" if grid is None or not grid.words else f", {grid.words}"
+
+
 def parse_grid(grid: object) -> Grid | None:
     """Return an argument that must be a Grid or None."""
     if grid is None or isinstance(grid, Grid):

@@ -19,8 +19,9 @@ from quiltwork.beliefs.belief import Belief
 from quiltwork.beliefs.documents import labels_to_json
 from quiltwork.beliefs.elimination import Weights, eliminate, sum_to, table
 from quiltwork.beliefs.matrices import FloatArray, IntArray, frozen
-from quiltwork.beliefs.states import Label, show_labels
+from quiltwork.beliefs.states import Label, list_labels, show_labels
 from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.exact import counted
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -282,6 +283,12 @@ class Network(Belief):
     def states(self) -> tuple[Label, ...]:  # type: ignore[override]
         """The states of all nodes together."""
         return tuple(dict.fromkeys(label for domain in self.domains for label in domain))
+
+    def summary(self) -> str:
+        """Return nodes and width in words."""
+        kind = "Bayesian" if self.directed else "Markov"
+        nodes = f"{counted(self.length, 'node')} ({list_labels(self.names)})"
+        return f"a {kind} network of {nodes}, treewidth {self.treewidth}"
 
     def __repr__(self) -> str:
         """Return nodes and width, without the tables."""

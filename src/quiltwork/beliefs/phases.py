@@ -19,7 +19,7 @@ from quiltwork.beliefs.matrices import FloatArray
 from quiltwork.beliefs.states import Label
 from quiltwork.beliefs.transition_counts import encode_paths, parse_smoothing
 from quiltwork.errors import InvalidInputError
-from quiltwork.exact import integer, shortened
+from quiltwork.exact import counted, integer, shortened
 from quiltwork.wording import argument
 
 Period: TypeAlias = "int | Literal['day', 'week']"
@@ -100,6 +100,18 @@ def _cycle(period: str, step: int | None) -> tuple[int, int]:
             "read the data in other steps."
         )
     return seconds // step, anchor
+
+
+def cycle_words(period: int, step: int | None) -> str:
+    """Return a cycle in words: the time of day or of the week, where the step is known.
+
+    >>> cycle_words(24, 3600), cycle_words(24, None)
+    ('the time of day (24 phases)', 'a cycle of 24 time points')
+    """
+    times = {_DAY: "the time of day", _WEEK: "the time of the week"}
+    if step is not None and period * step in times:
+        return f"{times[period * step]} ({period} phases)"
+    return f"a cycle of {counted(period, 'time point')}"
 
 
 def start_suffix(anchor: int, cycle: int) -> str:

@@ -106,6 +106,16 @@ def _order(label: Any) -> tuple[Any, ...]:
     return (4, type(label).__name__, str(label))  # a frame's cell may not be a label
 
 
+def list_labels(labels: tuple[Label, ...], most: int = 4) -> str:
+    """Return the first few labels for a text that people read, without quotation marks.
+
+    >>> list_labels(("rest", "walk")), list_labels((0, 1, 2, 3, 4, 5))
+    ('rest, walk', '0, 1, 2, 3 and 2 more')
+    """
+    shown = ", ".join(map(str, labels[:most]))
+    return shown if len(labels) <= most else f"{shown} and {len(labels) - most} more"
+
+
 def show_labels(labels: tuple[Label, ...], most: int = 4) -> str:
     """Return the first few labels for a message."""
     shown = ", ".join(map(repr, labels[:most]))

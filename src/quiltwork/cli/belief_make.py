@@ -198,7 +198,8 @@ def _lines(
 ) -> Iterator[str]:
     from quiltwork.cli.series_options import step_lines
 
-    yield repr(made)
+    words = made.summary()
+    yield f"{words[:1].upper()}{words[1:]}."
     yield from step_lines([made])
     yield ""
     yield from why

@@ -49,7 +49,7 @@ def status_lines(statuses: Sequence[Status]) -> Iterator[str]:
             "for adding or removing a person is debited twice; use --adjacency replace"
         )
     else:
-        yield from (f"belief: {belief!r}" for belief in status.beliefs)
+        yield from (f"belief: {belief.summary()}" for belief in status.beliefs)
     if status.episode > 1:
         yield f"protects every {status.episode} time points in a row"
     if status.pairs is not None:

@@ -39,7 +39,6 @@ def plan_page(
         table,
     )
     from quiltwork.report.charts import BarChart
-    from quiltwork.series.releases.belief_text import belief_words
     from quiltwork.series.releases.release_text import odds_words
 
     pairs = list(zip(stored.lines, plan.items, strict=True))
@@ -85,10 +84,10 @@ def plan_page(
         )
     parts.append(releases if len(rows) <= 24 else folded(f"All {len(rows)} releases", releases))
     parts.append(figure(plan.chart()))
-    words = [f"{text[:1].upper()}{text[1:]}." for text in map(belief_words, map(repr, beliefs))]
+    words = [f"{text[:1].upper()}{text[1:]}." for text in (belief.summary() for belief in beliefs)]
     protects = [
         paragraph(f"All releases together: {odds_words(float(plan.budget), float(plan.delta))}"),
-        paragraph("This holds against somebody who believes any of these:"),
+        paragraph("This holds against an adversary with any of these beliefs:"),
         bullets(words),
     ]
     steps = [

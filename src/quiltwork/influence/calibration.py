@@ -536,7 +536,7 @@ def decisive_belief(calibration: Calibration) -> list[str]:
     noise = f" The others need noise of scale {max(other_scales):.6g}." if other_scales else ""
     belief = calibration.bounds[calibration.belief - 1].belief
     number = f"{calibration.belief} of {len(calibration.bounds)}"
-    return [f"Belief {number} determines the noise: {belief!r}.{noise}"]
+    return [f"Belief {number} determines the noise: {belief.summary()}.{noise}"]
 
 
 _BY_NODES = ("sweep", "gaussian")

@@ -424,7 +424,7 @@ def traits(check: BeliefCheck) -> Iterator[str]:
 def _member_body(comparison: Comparison) -> dict[str, Any]:
     """A comparison as JSON values."""
     return {
-        "belief": repr(comparison.belief),
+        "belief": comparison.belief.summary(),
         "per_step": _finite(comparison.per_step),
         "outside": comparison.outside,
         "lags": list(comparison.lags),

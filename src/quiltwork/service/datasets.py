@@ -259,7 +259,7 @@ def dataset_record(service: Service, dataset: Registered, caller: Caller) -> Dat
         releases=status.debits,
         length=status.length if counts is None else None,
         episode=status.episode,
-        beliefs=[repr(belief) for belief in status.beliefs] if counts is None else [],
+        beliefs=[belief.summary() for belief in status.beliefs] if counts is None else [],
         states=None if states is None else labels_to_json(states),
         columns=None if counts is None else dict(counts.columns),
         retired=status.retired,

@@ -76,7 +76,8 @@ def test_odds_are_those_of_an_even_chance(epsilon):
         qw.Clusters(["a", "a", "b"]),
     ],
 )
-def test_no_belief_is_shown_as_python_to_people(belief):
+def test_a_belief_stored_as_python_by_an_earlier_version_is_put_into_words(belief):
+    assert belief_words(belief.summary()) == belief.summary()
     words = belief_words(repr(belief))
     assert type(belief).__name__ not in words
     assert "'" not in words

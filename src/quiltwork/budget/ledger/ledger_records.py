@@ -119,7 +119,7 @@ class Status(ResultBase):
             body |= {"delta": self.delta, "used": self.used}
         if self.pairs is not None:
             body["pairs"] = pairs_to_json(self.pairs)
-        return {**body, "beliefs": [repr(belief) for belief in self.beliefs]}
+        return {**body, "beliefs": [belief.summary() for belief in self.beliefs]}
 
     @property
     def budget(self) -> float:

@@ -38,9 +38,9 @@ def sweep_of_hidden(belief: HiddenChain, length: int) -> Sweepable:
     diameters = tuple(known_diameters(belief))
     if not diameters:
         raise UnsupportedError(
-            f"Bayesian DP is not proved under {belief!r}: an adversary who knows rows can keep its "
-            "hidden states apart over all computed steps. Use a chain of order 1 or 2 with "
-            "smoothing, or calibrate, which protects against adversaries who know no row."
+            f"Bayesian DP is not proved under {belief.summary()}: an adversary who knows rows can "
+            "keep its hidden states apart over all computed steps. Use a chain of order 1 or 2 "
+            "with smoothing, or calibrate, which protects against adversaries who know no row."
         )
     shown = np.asarray(belief.shown)
     side = ContractionSide(diameters, belief.inner.size)

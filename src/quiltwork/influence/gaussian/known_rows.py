@@ -42,8 +42,8 @@ def _(belief: GaussianSeries, length: int) -> float:
     if len(belief.ar) != 1:
         raise UnsupportedError(
             "Leakage to adversaries who know some of the numbers is proved for autoregressions "
-            f"with one coefficient, and {belief!r} has others. Use calibrate, which protects "
-            "against adversaries who know none."
+            f"with one coefficient, and the belief is {belief.summary()}. Use calibrate, which "
+            "protects against adversaries who know none."
         )
     leakage = SeriesLeakage(reach_of(belief, 1, length - 1), 1, 1.0)
     return leakage.worst(_level_one(length), range(1, length + 1)).leak

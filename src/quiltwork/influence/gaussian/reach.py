@@ -73,8 +73,8 @@ def reach_of(belief: GaussianSeries, episode: int, distances: int) -> Reach:
     free = episode if belief.finite else min(episode, memory)
     if free > _MOST_FREE:
         raise UnsupportedError(
-            f"Episodes of {episode} time points under {belief!r} have 2^{free} directions, too "
-            f"many to compute. Protect episodes of up to {_MOST_FREE} time points, or use an "
+            f"Episodes of {episode} time points under {belief.summary()} have 2^{free} directions, "
+            f"too many to compute. Protect episodes of up to {_MOST_FREE} time points, or use an "
             f"autoregression of at most {_MOST_FREE} coefficients."
         )
     weights = _weights(belief, free)

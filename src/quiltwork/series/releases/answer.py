@@ -224,7 +224,7 @@ class PreparedRelease:
             delta=plan.delta,
             pairs=calibration.problem.pairs,
             gaps=None if plan.recorded is None else plan.recorded.gaps,
-            beliefs=tuple(repr(belief) for belief in self.members),
+            beliefs=tuple(belief.summary() for belief in self.members),
             belief_digest=digest(self.members),
             dataset=dataset,
         )

@@ -1,28 +1,32 @@
-"""A belief in words, for people who read a release and not the code.
+"""The beliefs of a release in words, also those of releases that were stored as Python shows them.
 
-Releases keep the text that each belief shows of itself, also in their files, so the words are made
-from that text.
+A release stores `Belief.summary()` of its beliefs. Earlier versions stored their `repr`, which is
+put into words here.
 """
 
 from __future__ import annotations
 
 import re
 
+_BY_THE_CLOCK = (
+    "a chain in which each state depends on the one before it and on the time of day or week"
+)
 _KINDS = {
-    "MarkovChain": "each state depends on the one before it",
+    "MarkovChain": "a chain in which each state depends on the one before it",
     "HiddenChain": (
-        "each state depends on several before it, or on how long the present one has lasted"
+        "a chain in which each state depends on several before it, or on how long the present one "
+        "has lasted"
     ),
-    "CyclicChain": "each state depends on the one before it and on the time of day or week",
-    "DatedChain": "each state depends on the one before it and on the time of day or week",
+    "CyclicChain": _BY_THE_CLOCK,
+    "DatedChain": _BY_THE_CLOCK,
     "ChainBox": (
-        "each state depends on the one before it, with chances between given bounds that may "
-        "change over time"
+        "any chain in which each state depends on the one before it, with chances between given "
+        "bounds that may change over time"
     ),
-    "Network": "rows depend on each other along a given network",
-    "Clusters": "rows of one cluster depend on each other in any way, and on no others",
-    "GaussianSeries": "numbers that are near in time vary together",
-    "GaussianRows": "rows vary together as given by their correlations",
+    "Network": "rows that depend on each other along a given network",
+    "Clusters": "rows that depend on each other in any way within a cluster, and on no others",
+    "GaussianSeries": "numbers that vary together if they are near in time",
+    "GaussianRows": "rows that vary together as given by their correlations",
 }
 _TERMS = (
     ("initial='stationary'", "in its long-run distribution from the start"),
@@ -32,10 +36,10 @@ _TERMS = (
 
 
 def belief_words(shown: str) -> str:
-    """Return in words what a belief says, from the text that it shows of itself.
+    """Return a belief of a release in words: its summary, or an earlier version's `repr` put so.
 
     >>> belief_words("MarkovChain(2 states: 'rest', 'walk'; every 10min)")
-    'each state depends on the one before it (2 states: rest, walk; every 10min)'
+    'a chain in which each state depends on the one before it (2 states: rest, walk; every 10min)'
     """
     form = re.fullmatch(r"(\w+)\((.*)\)", shown, flags=re.DOTALL)
     if form is None or form[1] not in _KINDS:

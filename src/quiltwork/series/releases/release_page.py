@@ -296,9 +296,9 @@ def _protection_section(release: Release) -> list[Html]:
             "Gaps are treated as public and independent of the states, as after an outage. "
             f"{gap_words(release.points, release.gaps)}"
         )
-    believed = "This holds against somebody who believes:"
+    believed = "This holds against an adversary with this belief:"
     if len(release.beliefs) > 1:
-        believed = "This holds against somebody who believes any of these:"
+        believed = "This holds against an adversary with any of these beliefs:"
     beliefs = [f"{belief_words(belief)}." for belief in release.beliefs]
     return [
         bullets(items),

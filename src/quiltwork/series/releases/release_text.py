@@ -255,9 +255,9 @@ def protection_words(release: Release) -> str:
         level += f" and δ = {float(release.delta):g}"
     beliefs = "; ".join(map(belief_words, release.beliefs))
     against = (
-        "somebody who believes that"
+        "an adversary whose belief is"
         if len(release.beliefs) == 1
-        else (f"somebody who holds any of {len(release.beliefs)} beliefs, that")
+        else f"an adversary whose belief is any of these {len(release.beliefs)}:"
     )
     odds = odds_words(release.epsilon, float(release.delta))
     return f"Protects {secret_words(release)} with {level}, against {against} {beliefs}. {odds}"

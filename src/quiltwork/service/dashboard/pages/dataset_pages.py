@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import math
-from collections import Counter
 from typing import Any
 
 from quiltwork.exact import counted
@@ -40,12 +39,7 @@ _NEW = {
     "at_most": "1",
 }
 _ABOUT = {"series": ("value", "time", "every", "episode"), "counts": ("subject", "at_most")}
-_WORDS = {
-    "MarkovChain": ("a Markov chain", "Markov chains"),
-    "ChainBox": ("a box of chains", "boxes of chains"),
-    "CyclicChain": ("a chain with a daily rhythm", "chains with a daily rhythm"),
-    "DatedChain": ("a chain with a daily rhythm", "chains with a daily rhythm"),
-}
+_BELIEFS = 3
 _CHARTS = 2
 """How many of the latest answers have a chart on the page of a dataset."""
 
@@ -168,20 +162,13 @@ def _facts(dataset: Any) -> dict[str, str]:
     arrived = dataset.length if dataset.arrived is None else dataset.arrived
     if dataset.length > max(dataset.episode, arrived):
         facts["budget covers"] = counted(dataset.length, "time point")
-    return {**facts, "against": beliefs_in_words(dataset.beliefs)}
+    return {**facts, "against": _listed(dataset.beliefs)}
 
 
-def beliefs_in_words(beliefs: list[str]) -> str:
-    """Return the kinds of beliefs in words.
-
-    >>> beliefs_in_words(["MarkovChain(2 states)"])
-    'a Markov chain'
-    >>> beliefs_in_words(["ChainBox(2)", "ChainBox(3)"])
-    '2 boxes of chains'
-    """
-    kinds = Counter(belief.partition("(")[0] for belief in beliefs)
-    words = {kind: _WORDS.get(kind, (f"a {kind}", f"of {kind}")) for kind in kinds}
-    return ", ".join(words[k][0] if n == 1 else f"{n} {words[k][1]}" for k, n in kinds.items())
+def _listed(beliefs: list[str]) -> str:
+    """Return the first few beliefs, and how many more there are."""
+    more = len(beliefs) - _BELIEFS
+    return "; ".join(beliefs[:_BELIEFS]) + (f"; and {more} more" if more > 0 else "")
 
 
 def _release_facts(record: Any) -> dict[str, str]:
