@@ -470,3 +470,44 @@ class TestOtherPrograms:
         assert "still fits" in text
         made.retire("d")
         assert "No further release fits" in cli("ledger", "largest", url, "d", *ask, *who).out
+
+
+def test_a_release_stores_its_certificate_and_writes_it(cli, url, belief, made, tmp_path):
+    data, proof = tmp_path / "walk.csv", tmp_path / "proof.json"
+    data.write_text("state\n" + "rest\nwalk\n" * 50)
+    asked = [
+        *("release", str(data), "--belief", belief, "--query", "count:walk", "--epsilon", "0.2"),
+        *("--certificate", str(proof)),
+    ]
+    paid = ["--ledger", url, "--dataset", "d"]
+    for key in (["--key", "monday"], ["--key", "monday"], []):
+        proof.unlink(missing_ok=True)
+        ran = cli(*asked, *paid, *key)
+        assert ran.code == 0, ran.err
+        assert cli("audit", "--certificate", str(proof), "--belief", belief).code == 0
+    first, second = made.history("d")
+    assert first.certificate == second.certificate is not None
+    document = cli("ledger", "history", url, "d", "--json").document
+    assert document["debits"][0]["certificate"] == first.certificate
+    verified = cli("ledger", "verify", url, "--certificates")
+    assert "Every stored certificate proves its debit." in verified.out
+    assert cli("ledger", "verify", url, "--certificates", "--since").code == 2
+    assert cli(*asked).code == 2
+    assert cli(*asked, *paid, "--preview").code == 2
+
+
+def test_a_certificate_for_gaussian_noise_is_refused_before_anything_is_spent(
+    cli, url, belief, made, tmp_path
+):
+    data, proof = tmp_path / "walk.csv", tmp_path / "proof.json"
+    data.write_text("state\n" + "rest\nwalk\n" * 50)
+    made.create("g", made.status("d").beliefs, 100, 1, delta=1e-6)
+    ran = cli(
+        *("release", str(data), "--belief", belief, "--query", "count:walk", "--epsilon", "0.2"),
+        *("--noise", "gaussian", "--delta", "1e-9", "--ledger", url, "--dataset", "g"),
+        *("--certificate", str(proof)),
+    )
+    assert ran.code == 2
+    assert "pure epsilon" in ran.err
+    assert made.history("g") == ()
+    assert not proof.exists()

@@ -24,6 +24,7 @@ from typing import Any
 BITS, SQUARINGS, MOST_STEPS, LARGEST_LEVEL = 200, 100, 64, 10**4
 Matrix = list[list[Fraction]]
 Bounds = dict[tuple[int, int], Fraction]  # by pairs of states; no entry: no bound
+Program = tuple[list[Fraction], list[Fraction], Fraction, Bounds]
 
 
 class RefusedError(Exception):
@@ -157,23 +158,32 @@ class ChainClaim:
         possible = {min(max(t, 1), self.length - points + 1) for t in begins}
         return max(self.level(t, t + points - 1, side) for t in possible)
 
-    def limits(self, bounds: Bounds, level: Fraction) -> Bounds:
-        """Return the bounds, times e^level for states that show different values."""
-        factor = {True: exp_up(level), False: Fraction(1)}
-        return {(x, y): b * factor[self.shows[x] != self.shows[y]] for (x, y), b in bounds.items()}
+    def limits(self, bounds: Bounds, level: Fraction, raised: int | None = None) -> Bounds:
+        """Return the bounds, times e^level for states that show different values.
 
-    def program(self, t: int, a: int, b: int) -> tuple[list[Fraction], list[Fraction], Fraction]:
-        """Return p, q and the bound on p·W / q·W that keeps ε between observed values a and b.
+        With `raised`, for v[z]·e^level in place of v[z] where z does not show this value.
+        """
+        shows, factors = self.shows, [exp_up(level * n) for n in range(3)]
+        return {
+            (x, y): bound
+            * factors[(shows[x] != shows[y]) + (shows[y] == raised) - (shows[x] == raised)]
+            for (x, y), bound in bounds.items()
+        }
+
+    def program(self, t: int, own: Fraction, both: Bounds, a: int, b: int) -> Program:
+        """Return p, q, Λ and limits such that p·W ≤ Λ·(q·W) keeps ε between observed a and b.
 
         `secret_statement`, W[x] = P(x)·E[output | x]: the outputs' probabilities given a and b are
-        p·W / P(a) and q·W / P(b).
+        p·W / P(a) and q·W / P(b). W is raised where a is not shown, so that Λ has e^(ε−own), which
+        is exactly 1 where a point is charged all of ε.
         """
         low, high = self.law(t)
         p, q = (
             [Fraction(self.shows[x] == value and high[x] > 0) for x in self.states]
             for value in (a, b)
         )
-        return p, q, exp_down(self.epsilon) * times(p, low) / times(q, high)
+        most = exp_down(self.epsilon - own) * times(p, low) / times(q, high)
+        return p, q, most, self.limits(both, own, a)
 
 
 class Side:
@@ -287,11 +297,10 @@ def check_claim(document: Any) -> None:
             continue
         before, after = left.at(t), right.at(t)
         both = {pair: before[pair] * after[pair] for pair in before.keys() & after.keys()}
-        limits = claim.limits(both, own)
         for a, b in permutations(claim.values(t), 2):
             if pairs is None or [a, b] in pairs or [b, a] in pairs:
                 flow = document["flows"][place][a][b]
-                require(proved(*claim.program(t, a, b), limits, flow), sentence)
+                require(proved(*claim.program(t, own, both, a, b), flow), sentence)
 
 
 def episode_kept(

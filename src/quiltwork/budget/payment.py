@@ -13,7 +13,7 @@ Theorem: docs/theory/ledger.md
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar, runtime_checkable
 
 from quiltwork.caching import cached_property
@@ -73,6 +73,7 @@ class PayingLedger(Protocol):
         key: str | None = None,
         analyst: str | None = None,
         mark: str | None = None,
+        certificate: str | None = None,
     ) -> Receipt:
         """Debit a release, durably."""
 
@@ -99,6 +100,8 @@ class Payer:
 
     mark: str | None = None
     """Recorded with the debit, to recognize the request by (`Ledger.debit`)."""
+    certificate: str | None = field(default=None, kw_only=True)
+    """Stored with the debit: the proof that the noise suffices."""
 
     def check(self, release: Debitable) -> None:
         """Refuse a release that is not about the dataset, before any private cell is read."""
@@ -106,7 +109,9 @@ class Payer:
 
     def debit(self, release: Debitable) -> Receipt:
         """Debit a release, or return the receipt that its key stands for."""
-        return self.ledger.debit(self.dataset, release, self.key, self.analyst, self.mark)
+        return self.ledger.debit(
+            self.dataset, release, self.key, self.analyst, self.mark, self.certificate
+        )
 
     def secrets(self) -> tuple[SecretPairs | None, int]:
         """Return the protected pairs of values (None for all) and the length of an episode."""

@@ -271,12 +271,16 @@ def notes(
     quiltwork ledger verify sqlite:///budget.db
     quiltwork ledger verify sqlite:///budget.db --checkpoint monday.json
     quiltwork ledger verify sqlite:///budget.db --checkpoint monday.json --since
+    quiltwork ledger verify sqlite:///budget.db --certificates
     """
 )
 def verify(
     url: str = argument(),
     checkpoint: str | None = option("Written by `export --checkpoint` earlier.", "FILE"),
     since: bool = option("Check only the entries after the checkpoint, which is quick."),
+    certificates: bool = option(
+        "Check also, in exact fractions, the certificates that are stored with debits."
+    ),
 ) -> None:
     """Verify that the log is as it was written; exit code 3 if not.
 
@@ -284,6 +288,8 @@ def verify(
     or replaced by a backup.
     """
     earlier = _read_checkpoint(checkpoint)
+    if since and certificates:
+        raise click.UsageError("--certificates checks all debits: leave --since out")
     if since:
         if earlier is None:
             raise click.UsageError("--since needs --checkpoint FILE, to start from")
@@ -293,9 +299,10 @@ def verify(
             end.to_json(), [f"Intact: {new} entries since {checkpoint!r} are as they were written."]
         )
         return
-    end = _opened(url).verify(earlier)
+    end = _opened(url).verify(earlier, certificates=certificates)
     against = "" if checkpoint is None else f" and continue {checkpoint!r}"
-    emit(end.to_json(), [f"Intact: {end.count} entries are as they were written{against}."])
+    proved = " Every stored certificate proves its debit." if certificates else ""
+    emit(end.to_json(), [f"Intact: {end.count} entries are as they were written{against}.{proved}"])
 
 
 @command(

@@ -106,6 +106,10 @@ def release(
         "Make the numbers possible ones, which costs nothing: none below 0 or above all there is, "
         "adding up to what is public. Intervals stay those of the noise."
     ),
+    certificate: str | None = option(
+        "With --ledger: store a proof that the noise suffices with the debit, and write it here.",
+        "FILE",
+    ),
     confidence: Fraction = confidence_option("Of the intervals."),
     to: Targets = option_group(Targets),
     others: tuple[str, ...] = option(
@@ -129,6 +133,8 @@ def release(
         raise click.UsageError("--noise gaussian goes with --delta, and --delta with it")
     if apart and (payer.ledger or to.plot or to.report):
         raise click.UsageError("--apart goes with none of --ledger, --plot and --report")
+    if certificate is not None and (not payer.ledger or preview):
+        raise click.UsageError("--certificate needs --ledger, and a release: no --preview")
     if apart and backend == "spark":
         raise click.UsageError("--apart needs --backend local")
     stored = None
@@ -191,7 +197,11 @@ def release(
     if whole and whole > max(series.lengths):
         debit["beginning_of"] = whole
     with telling_what_is_left(debit, stored) as remaining:
+        options["certificate"] = certificate is not None
+        before = debit["ledger"].checkpoint().count if certificate is not None else 0
         released = polished(answer(series.data, query, beliefs, **options, **debit))
+        if certificate is not None:
+            _write_certificate(certificate, debit, released, before)
         context = None
         if to.report is not None:
             from quiltwork.series.releases.release_page import ReportContext
@@ -210,6 +220,24 @@ def release(
             others=alternatives,
             context=context,
         )
+
+
+def _write_certificate(path: str, debit: dict[str, Any], released: Release, before: int) -> None:
+    """Write the certificate stored with the debit of this release."""
+    ledger, dataset = debit["ledger"], debit["dataset"]
+    if debit["key"] is not None:
+        paid = ledger.debit_with_answer(dataset, debit["key"], debit["analyst"])[0]
+    else:
+        # other processes debit, too; equal spendings have equal certificates
+        new = ledger.history(dataset, before)
+        paid = next(one for one in new if one.certificate and one.spending == released.spending)
+    text = ledger.certificate(dataset, paid.number)
+    if text is None:
+        note(
+            f"Debit {paid.number} was made without a certificate earlier: {path!r} is not written."
+        )
+    else:
+        files.write(path, text + "\n")
 
 
 def _series(

@@ -453,16 +453,27 @@ def _secret_flows(
         return flows
     before, after = left.at(t), right.at(t)
     both = {pair: before[pair] * after[pair] for pair in before.keys() & after.keys()}
-    closure = _Closure(claim.limits(both, own), len(claim.states))
     states = [x for x in claim.states if claim.law(t)[1][x]]
-    problems = [claim.program(t, a, b) for a, b in values]
-    if problems:
-        above, below = (
-            np.array([row[s] for row in problems], dtype=np.float64)[:, states] for s in (0, 1)
-        )
+    for a, b in values:
+        p, q, most, limits = claim.program(t, own, both, a, b)
+        closure = _Closure(limits, len(claim.states))
+        above, below = (np.array([row], dtype=np.float64)[:, states] for row in (p, q))
         capped = np.minimum(closure.logarithms()[np.ix_(states, states)], _LARGEST)[np.newaxis]
-        group = np.zeros(len(values), dtype=np.int64)
-        *_, trees = solve(above, below, capped, group, SpanningTrees.none(len(values), len(states)))
-        for index, (a, b) in enumerate(values):
-            flows[a][b] = closure.flow(*problems[index], _tree(trees, index, states)) or []
+        group = np.zeros(1, dtype=np.int64)
+        *_, trees = solve(above, below, capped, group, SpanningTrees.none(1, len(states)))
+        flow = closure.flow(p, q, most, _tree(trees, 0, states))
+        flows[a][b] = _coupling(claim, t, a, b) if flow is None else flow
     return flows
+
+
+def _coupling(claim: checker.ChainClaim, t: int, a: int, b: int) -> list[list[Any]]:
+    """A flow from every state behind a to every one behind b, in proportion to their law."""
+    law = claim.law(t)[1]
+    behind = [x for x in claim.states if claim.shows[x] == b and law[x]]
+    total = sum(law[y] for y in behind)
+    return [
+        [x, y, str(checker.up(law[y] / total))]
+        for x in claim.states
+        if claim.shows[x] == a and law[x]
+        for y in behind
+    ]

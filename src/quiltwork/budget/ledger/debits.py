@@ -46,6 +46,7 @@ def append_debit(
     key: str | None,
     analyst: str | None,
     mark: str | None = None,
+    certificate: str | None = None,
 ) -> Receipt:
     """Append a debit, or return the receipt of the one that this request or key made already."""
     own = log.with_id(identity)
@@ -59,7 +60,7 @@ def append_debit(
     earlier = None if key is None else log.with_key(dataset, key, analyst)
     if earlier is not None:
         return _receipt_of_retry(log, earlier, request, analyst)
-    return _append(log, states, state, [(identity, request, key)], analyst)[0]
+    return _append(log, states, state, [(identity, request, key)], analyst, certificate)[0]
 
 
 def append_debits(
@@ -112,10 +113,11 @@ def _append(
     state: DatasetState,
     requests: Sequence[tuple[str, Request, str | None]],
     analyst: str | None,
+    certificate: str | None = None,
 ) -> list[Receipt]:
     """Append debits, each with its identity and key, if they fit together."""
     grant = state.grant([request.spending for _, request, _ in requests], analyst)
-    return _append_granted(log, states, state, requests, analyst, grant)
+    return _append_granted(log, states, state, requests, analyst, grant, certificate)
 
 
 def _append_granted(
@@ -125,6 +127,7 @@ def _append_granted(
     requests: Sequence[tuple[str, Request, str | None]],
     analyst: str | None,
     grant: Grant,
+    certificate: str | None = None,
 ) -> list[Receipt]:
     drafts: list[tuple[Draft, str | None]] = []
     after = state.head.count
@@ -137,6 +140,7 @@ def _append_granted(
             "analyst": analyst,
             "charge": None if charge is None else str(charge),
             "bound": grant.bound.to_body(),
+            **({} if certificate is None else {"certificate": certificate}),
         }
         draft = Draft(identity, state.name, "debit", canonical(body))
         drafts.append((draft, None if key is None else scoped_key(key, analyst)))

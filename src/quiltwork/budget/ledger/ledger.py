@@ -28,6 +28,10 @@ from quiltwork.budget.accounting.worst_point import Secrets
 from quiltwork.budget.ledger import backups, ledger_records
 from quiltwork.budget.ledger.checkpoints import Checkpoint, as_checkpoint
 from quiltwork.budget.ledger.claims import AnyAccountant, Claim, RecordedBound
+from quiltwork.budget.ledger.debit_certificates import (
+    check_debit_certificate,
+    check_stored_certificates,
+)
 from quiltwork.budget.ledger.debits import (
     answer_for_key,
     append_answer,
@@ -280,6 +284,7 @@ class Ledger:
         key: str | None = None,
         analyst: str | None = None,
         mark: str | None = None,
+        certificate: str | None = None,
     ) -> Receipt:
         """Debit a release before it is made, durably; the receipt takes its answer afterwards.
 
@@ -291,11 +296,14 @@ class Ledger:
             analyst: for whom.
             mark: recorded with the request, as its `asked`: a digest of what somebody typed, say,
                 by which a service recognizes the request of a key without describing it again.
+            certificate: the proof that the noise suffices, by `qw.influence.certificate`; checked
+                here and stored with the debit. A retry keeps the certificate of the first time.
 
         Raises:
             BudgetExceeded: if it does not fit; then nothing was recorded.
             NotPrivateError: if the key was debited but its answer never stored: it may have been
-                seen, and drawing noise again would be a second release.
+                seen, and drawing noise again would be a second release. Also if the certificate
+                does not hold; then nothing was recorded.
             InvalidInputError: for bad arguments, and for a key of another request.
             UnsupportedError: if no theorem combines it with the releases before.
             StorageError: if it could not be stored.
@@ -305,9 +313,39 @@ class Ledger:
         name = parse_name(dataset, "dataset")
         request_key, who = _optional_name(key, "key"), _optional_name(analyst, "analyst")
         request_mark = _optional_name(mark, "mark")
-        arguments = name, secrets.token_hex(16), spending, request_key, who, request_mark
+        if certificate is not None:
+            instance(certificate, str, "certificate")
+            self._check_certificate(name, spending, certificate)
+        identity = secrets.token_hex(16)
+        arguments = name, identity, spending, request_key, who, request_mark, certificate
         receipt = self._granted(name, who, lambda log: append_debit(log, self._states, *arguments))
         return replace(receipt, _store=self.complete)
+
+    def _check_certificate(self, dataset: str, release: Any, certificate: str) -> None:
+        """Check a certificate outside of the transaction: the checker may take seconds."""
+        beliefs, spending = self._ask(
+            dataset,
+            lambda state: (
+                state.beliefs,
+                parse_request(release, dataset, state.beliefs, state.length).spending,
+            ),
+        )
+        check_debit_certificate(certificate, spending, beliefs)
+
+    def certificate(self, dataset: str, number: int) -> str | None:
+        """Return the certificate stored with a debit; None without one.
+
+        Raises:
+            InvalidInputError: if the entry of this number is no debit of the dataset.
+        """
+        name, seq = parse_name(dataset, "dataset"), integer(number, "number", 1)
+        entry = self._store.read(lambda log: log.at(min(seq, _LARGEST_NUMBER)))
+        if entry is None or (entry.dataset, entry.kind) != (name, "debit"):
+            raise InvalidInputError(
+                f"Entry {number} is no debit of dataset {name!r}; its history lists them."
+            )
+        text = entry.content.get("certificate")
+        return None if text is None else str(text)
 
     def debit_all(
         self,
@@ -482,7 +520,9 @@ class Ledger:
             lambda log: Checkpoint(log.ledger_id, log.head.count, log.head.hash)
         )
 
-    def verify(self, checkpoint: Checkpoint | None = None) -> Checkpoint:
+    def verify(
+        self, checkpoint: Checkpoint | None = None, *, certificates: bool = False
+    ) -> Checkpoint:
         """Verify everything: the chain of hashes, the database's own pages, then every debit again.
 
         The entries are folded from the beginning, and their cost is compared with the bound that
@@ -490,13 +530,22 @@ class Ledger:
         checkpoint saw. Returns a new checkpoint. Cost: one SHA-256 per entry, and some dozen
         pricings of every dataset. For entries since a checkpoint see `verify_since`.
 
+        Args:
+            checkpoint: one kept elsewhere.
+            certificates: also check every certificate stored with a debit, in exact fractions, and
+                that it proves the levels of its debit; each takes up to some seconds.
+
         Raises:
-            StorageError: at the first thing that is not as it was written, and for a dataset whose
-                debits cost more than its budget, by a bound that was corrected since.
+            StorageError: at the first thing that is not as it was written, for a dataset whose
+                debits cost more than its budget, by a bound that was corrected since, and for a
+                certificate that does not prove its debit.
 
         Theorem: docs/theory/ledger.md
         """
-        return verified(self._store, as_checkpoint(checkpoint))
+        end = verified(self._store, as_checkpoint(checkpoint))
+        if certificates:
+            self._store.read(lambda log: check_stored_certificates(log, log.datasets()))
+        return end
 
     def verify_since(self, checkpoint: Checkpoint) -> Checkpoint:
         """Verify the entries since a checkpoint that was verified; return a new checkpoint.

@@ -5,6 +5,7 @@ Exact numbers are stored as text such as "1/10". `docs/reference/ledger.md` desc
 
 from __future__ import annotations
 
+import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -57,6 +58,7 @@ class Debit(ResultBase):
         key: the request's idempotency key, if any.
         request: the query, as the release described it.
         hash: of the entry, which covers all before it.
+        certificate: the SHA-256 of the certificate stored with it (`Ledger.certificate`), if any.
     """
 
     number: int
@@ -70,6 +72,7 @@ class Debit(ResultBase):
     key: str | None = None
     request: Mapping[str, Any] = field(default_factory=dict)
     hash: str = ""
+    certificate: str | None = None
 
     @property
     def composes_by(self) -> str:
@@ -309,7 +312,13 @@ def read_debit(entry: Entry, *, released: bool) -> Debit:
             key=body["key"],
             request=body["request"],
             hash=entry.hash,
+            certificate=certificate_digest(body.get("certificate")),
         )
+
+
+def certificate_digest(text: str | None) -> str | None:
+    """Return the SHA-256 of a certificate's text; None without one."""
+    return None if text is None else hashlib.sha256(text.encode()).hexdigest()
 
 
 def unknown_dataset(dataset: str, existing: list[str]) -> InvalidInputError:

@@ -21,6 +21,7 @@ from quiltwork.budget.persons import PEOPLE, is_about_people
 from quiltwork.budget.spending import Spending
 from quiltwork.errors import InvalidInputError, QuiltworkWarning, UnsupportedError
 from quiltwork.exact import Number, integer, positive_fraction
+from quiltwork.influence.calibration import Calibration
 from quiltwork.influence.calibration_arguments import NoiseKind, parse_noise
 from quiltwork.noise import RoundedGaussian, TwoSidedGeometric, exponential_mechanism
 from quiltwork.queries.custom import CustomQuery
@@ -73,6 +74,7 @@ def release(
     noise: NoiseKind = "geometric",
     delta: Number = 0,
     pairs: Iterable[tuple[Label, Label]] | None = None,
+    certificate: bool = False,
 ) -> Release:
     """Answer a query with noise that bounds the privacy loss about every secret by epsilon.
 
@@ -106,6 +108,9 @@ def release(
         delta: with Gaussian noise, the probability of a privacy loss above epsilon.
         pairs: the pairs of values that are kept apart, as in `calibrate`; with a ledger those of
             the dataset.
+        certificate: store with the ledger's debit a proof that the noise suffices, which a checker
+            without floats decides (`Ledger.certificate`, `Ledger.verify(certificates=True)`); for
+            a pure epsilon by the sweep, under chains with a known matrix and start.
 
     Cost: reading the data, plus calibration, which does not grow with their length.
 
@@ -115,7 +120,8 @@ def release(
             needed, and bad arguments; always before anything is spent. With a ledger, rows of
             beliefs without states are never refused: those without a value count as the lower
             bound of a sum and are in no cell.
-        UnsupportedError: with a ledger, if no noise is needed; nothing was recorded.
+        UnsupportedError: with a ledger, if no noise is needed, or a certificate is asked for that
+            cannot be written; nothing was recorded.
         BudgetExceeded: if the ledger refuses; nothing was recorded.
 
     Theorem: docs/theory/query-sensitivity.md, docs/theory/f-sweep.md
@@ -159,6 +165,8 @@ def release(
     request = cache(
         lambda: _request(unanswered, key, payer if protection.who == "person" else None, ahead)
     )
+    if certificate:
+        payer = _certified(payer, plan)
     if payer is not None:
         payer.check(request())  # before any cell is looked at
     series = unreleased.encoded()
@@ -171,6 +179,24 @@ def release(
         return unreleased.drawn(unanswered, series)
 
     return pay_and_store(payer, request, draw, Release.to_json, Release.from_json)
+
+
+def _certified(payer: Payer | None, plan: NoisePlan) -> Payer:
+    """Return the payer with the certificate of the noise, for its debit."""
+    from quiltwork.influence.certificate_writer import certificate
+
+    if payer is None:
+        raise InvalidInputError(
+            "A release's certificate is stored with the debit that pays for it, and no ledger is "
+            "given. Pass ledger= and dataset=, or write one without a ledger by "
+            "qw.influence.certificate(qw.calibrate(…))."
+        )
+    if not isinstance(plan.calibration, Calibration):
+        raise UnsupportedError(
+            "Certificates prove a pure epsilon, and Gaussian noise keeps epsilon and delta. Leave "
+            "certificate out, or use geometric noise."
+        )
+    return replace(payer, certificate=certificate(plan.calibration))
 
 
 @dataclass(frozen=True, eq=False)
