@@ -12,10 +12,6 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 PACKAGE = ROOT / "src" / "quiltwork"
-ROOMS_WITH_CIRCLES = {
-    "series",
-}
-"""Rooms whose modules still need each other; the list only becomes shorter."""
 FACADE = "quiltwork"  # the package itself: it names every room, so only interfaces may use it
 ROOMLESS = {"__init__", "__main__", "_lazy_exports", "_version"}
 
@@ -159,19 +155,8 @@ def circles(edges: dict[str, set[str]]) -> list[list[str]]:
 
 
 def test_no_modules_need_each_other():
-    remaining = [
-        c for c in circles(module_edges(sources())) if not ROOMS_WITH_CIRCLES & rooms_of(c)
-    ]
+    remaining = circles(module_edges(sources()))
     assert not remaining, f"circles of imports between modules: {remaining}"
-
-
-def rooms_of(modules: list[str]) -> set[str]:
-    return {module.split(".")[1] for module in modules}
-
-
-def test_rooms_without_circles_are_taken_off_the_list():
-    found = {room for circle in circles(module_edges(sources())) for room in rooms_of(circle)}
-    assert found >= ROOMS_WITH_CIRCLES, f"no circle is left: {sorted(ROOMS_WITH_CIRCLES - found)}"
 
 
 def test_a_circle_of_modules_would_be_seen(tmp_path, monkeypatch):

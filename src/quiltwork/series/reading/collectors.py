@@ -21,9 +21,8 @@ from quiltwork.beliefs.sequences import factorize, position_of
 from quiltwork.delimited import Dialect
 from quiltwork.errors import InvalidInputError
 from quiltwork.series.reading.binning import Bins
-from quiltwork.series.reading.columns import AwareMoments
 from quiltwork.series.reading.streamed import Spilled
-from quiltwork.series.reading.times import TimeReader, named_units
+from quiltwork.series.reading.times import AwareMoments, TimeReader, named_units
 from quiltwork.series.reading.values import as_numbers, as_seconds
 
 GAP = -1

@@ -28,7 +28,7 @@ from quiltwork.delimited import (
     rows_of_width,
 )
 from quiltwork.errors import InvalidInputError, UnsupportedError
-from quiltwork.series.reading.times import AmbiguousTimesError
+from quiltwork.series.reading.times import AmbiguousTimesError, AwareMoments
 
 if TYPE_CHECKING:
     from quiltwork.series.reading.collectors import Collector
@@ -325,14 +325,6 @@ def _cells(column: Any) -> Any:
     if getattr(getattr(column, "dtype", None), "time_zone", None) is not None:  # Polars
         return AwareMoments(column.to_numpy())
     return np.asarray(column.to_numpy())
-
-
-class AwareMoments:
-    """The times of a column with a zone, in UTC."""
-
-    def __init__(self, moments: Any) -> None:
-        """Keep an array of datetime64."""
-        self.moments = moments
 
 
 def header_of(source: Any, given: DialectOptions | None = None) -> list[str]:

@@ -165,3 +165,11 @@ def _fits(cell: str, date_format: str) -> bool:
     except ValueError:
         return False
     return True
+
+
+class AwareMoments:
+    """The times of a column with a zone, in UTC."""
+
+    def __init__(self, moments: Any) -> None:
+        """Keep an array of datetime64."""
+        self.moments = moments

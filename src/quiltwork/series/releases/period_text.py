@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from quiltwork.series.releases.record import Release
+    from quiltwork.series.releases.released_answer import ReleasedAnswer
 
 _MONTHS = (
     *("January", "February", "March", "April", "May", "June", "July", "August"),
@@ -58,7 +58,7 @@ def _day(moment: datetime) -> str:
     return f"{moment.day} {_month(moment)}"
 
 
-def node_words(release: Release, node: int, last: int | None = None) -> str:
+def node_words(release: ReleasedAnswer, node: int, last: int | None = None) -> str:
     """Name a time point of a release by its date if that is known, else by its number.
 
     With `last`, name the stretch up to that time point.
@@ -69,7 +69,7 @@ def node_words(release: Release, node: int, last: int | None = None) -> str:
     return f"time point {node:,}" if moment is None else moment
 
 
-def node_moment(release: Release, node: int) -> str | None:
+def node_moment(release: ReleasedAnswer, node: int) -> str | None:
     """Return when a time point begins; None where the times of the release are unknown.
 
     Counted from the beginning of the window with its offset from UTC, which is shown where clocks

@@ -7,7 +7,7 @@ beliefs. The document depends on the data through the noisy answer alone.
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,9 +17,11 @@ from quiltwork.beliefs.secrets import pairs_from_json, pairs_to_json
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import integer, parse_stored_fraction
 from quiltwork.queries.document import from_document, to_document
-from quiltwork.series.releases.record import Release
+from quiltwork.series.releases.released_answer import ReleasedAnswer
+from quiltwork.series.releases.usefulness import usefulness_of
 
 SCHEMA, VERSION = "release", 1
+AnyRelease = TypeVar("AnyRelease", bound=ReleasedAnswer)
 
 _EXACT = ("exact_epsilon", "noise_scale", "offset", "unit", "rounding")
 _PLAIN = (
@@ -31,7 +33,7 @@ _WHERE_ASSUMED = "assumed_step"
 _LISTS = ("quilt", "secrets", "beliefs", "processing")
 
 
-def release_to_json(release: Release) -> str:
+def release_to_json(release: ReleasedAnswer) -> str:
     """Write a release."""
     body: dict[str, Any] = {name: getattr(release, name) for name in _PLAIN}
     body |= {name: str(getattr(release, name)) for name in _EXACT}
@@ -63,21 +65,21 @@ def release_to_json(release: Release) -> str:
     return files.dump(SCHEMA, VERSION, body)
 
 
-def _for_readers(release: Release) -> dict[str, Any]:
+def _for_readers(release: ReleasedAnswer) -> dict[str, Any]:
     """Return values that follow from the others, as plain numbers; they are not read back."""
     plain = {"epsilon": release.epsilon, "scale": release.scale, "protects": release.protects}
-    verdict = release.usefulness._asdict() if release.noise_scale else {}
+    verdict = usefulness_of(release)._asdict() if release.noise_scale else {}
     if release.mechanism == "exponential":
         return {**plain, **verdict, "shortfall": release.shortfall()}
     low, high = (np.ravel(end).tolist() for end in release.interval())
     return {**plain, **verdict, "intervals": [list(pair) for pair in zip(low, high, strict=True)]}
 
 
-def release_from_json(text: str | bytes) -> Release:
-    """Read a release back."""
+def release_from_json(kind: type[AnyRelease], text: str | bytes) -> AnyRelease:
+    """Read a release of this class back."""
     document = files.load(text, SCHEMA, (VERSION,))
     try:
-        return _read(document)
+        return kind(**_arguments(document))
     except InvalidInputError:
         raise
     except (TypeError, ValueError, KeyError, AttributeError, ZeroDivisionError) as error:
@@ -86,7 +88,8 @@ def release_from_json(text: str | bytes) -> Release:
         ) from None
 
 
-def _read(document: dict[str, Any]) -> Release:
+def _arguments(document: dict[str, Any]) -> dict[str, Any]:
+    """Return the fields of a release from its document."""
     body: dict[str, Any] = {name: field(document, name) for name in _PLAIN}
     body |= {name: _fraction(field(document, name)) for name in _EXACT}
     for name in _LISTS:
@@ -105,7 +108,7 @@ def _read(document: dict[str, Any]) -> Release:
     total = field(document, "total")
     query = from_document(field(document, "query"))
     value = field(document, "value")
-    return Release(
+    return dict(
         query=query,
         cells=labels_from_json(field(document, "cells")),
         noisy=tuple(int(m) for m in field(document, "noisy")),
@@ -115,7 +118,7 @@ def _read(document: dict[str, Any]) -> Release:
     )
 
 
-def _value_to_json(release: Release) -> Any:
+def _value_to_json(release: ReleasedAnswer) -> Any:
     if isinstance(release.value, np.ndarray):
         return release.value.tolist()
     if release.mechanism == "exponential":

@@ -38,12 +38,13 @@ from quiltwork.series.releases.release_text import (
     reason_words,
     secret_words,
 )
+from quiltwork.series.releases.usefulness import usefulness_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from quiltwork.beliefs import Belief
-    from quiltwork.series.releases.record import Release
+    from quiltwork.series.releases.released_answer import ReleasedAnswer
 
 
 _MOST_LABELS = 40
@@ -65,7 +66,7 @@ class PlannedPart:
     """One release of a plan: when it is about, and the release if it is made."""
 
     when: str
-    release: Release | None
+    release: ReleasedAnswer | None
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class ReportContext:
     plan: tuple[PlannedPart, ...] = ()
 
 
-def release_chart(release: Release, confidence: Number = 0.95) -> Chart:
+def release_chart(release: ReleasedAnswer, confidence: Number = 0.95) -> Chart:
     """Return each cell's value with the interval of its noise; many cells by their numbers."""
     if release.mechanism == "exponential":
         raise refuse_label_interval()
@@ -108,7 +109,7 @@ def release_chart(release: Release, confidence: Number = 0.95) -> Chart:
     return IntervalChart(title, described, quantity, estimates)
 
 
-def _hours(release: Release, described: str, spread: NDArray[np.float64]) -> LineChart:
+def _hours(release: ReleasedAnswer, described: str, spread: NDArray[np.float64]) -> LineChart:
     """A line for each state over the hours of the day."""
     value = np.asarray(release.value, dtype=float)
     ends = spread.reshape(*value.shape, 2)
@@ -125,7 +126,7 @@ def _hours(release: Release, described: str, spread: NDArray[np.float64]) -> Lin
     return LineChart(title, described, "hour of the day", "time points", lines, x_names=names)
 
 
-def plan_progress(release: Release, plan: Sequence[PlannedPart]) -> Chart | None:
+def plan_progress(release: ReleasedAnswer, plan: Sequence[PlannedPart]) -> Chart | None:
     """Return the numbers of all releases of a plan that are made, beside each other in time.
 
     Of those that ask the same as `release`. None for less than two, for labels and for many cells.
@@ -162,13 +163,13 @@ def _short_when(words: str) -> str:
     return month[:3] if month.isalpha() and year.isdecimal() and len(year) == 4 else words
 
 
-def title_of(release: Release) -> str:
+def title_of(release: ReleasedAnswer) -> str:
     """Name the question, the dataset and the time it is about."""
     dataset = "" if release.dataset is None else f" of {release.dataset}"
     return f"{release.query.words.capitalize()}{dataset}: {when_words(release)}"
 
 
-def when_words(release: Release) -> str:
+def when_words(release: ReleasedAnswer) -> str:
     """Name the window by its dates, or by time points where the dates are unknown."""
     start, stop = release.window
     whole = (start, stop) == (1, release.length)
@@ -185,7 +186,7 @@ def when_words(release: Release) -> str:
     return f"{when}{who}"
 
 
-def quantity_of(release: Release) -> str:
+def quantity_of(release: ReleasedAnswer) -> str:
     """Name what the numbers count, with its unit."""
     return _QUANTITIES.get(release.query.words, release.query.words)
 
@@ -207,7 +208,7 @@ _NOT_HIDDEN = (
 
 
 def release_page(
-    release: Release,
+    release: ReleasedAnswer,
     confidence: Number = 0.95,
     others: Belief | Sequence[Belief] | None = None,
     context: ReportContext | None = None,
@@ -241,16 +242,18 @@ def release_page(
     return page(title_of(release), lead, sections)
 
 
-def _level(release: Release) -> str:
+def _level(release: ReleasedAnswer) -> str:
     level = f"ε = {release.epsilon:g}"
     return f"{level}, δ = {float(release.delta):g}" if release.delta else level
 
 
-def _spread(release: Release) -> str:
+def _spread(release: ReleasedAnswer) -> str:
     return "standard deviation" if release.delta else "scale"
 
 
-def _answer_section(release: Release, confidence: Number, context: ReportContext) -> list[Html]:
+def _answer_section(
+    release: ReleasedAnswer, confidence: Number, context: ReportContext
+) -> list[Html]:
     """Return the verdict, the numbers and the key figures."""
     key_figures: dict[str, object] = {}
     if release.dataset is not None:
@@ -266,13 +269,13 @@ def _answer_section(release: Release, confidence: Number, context: ReportContext
     if release.processing:
         parts.append(paragraph(f"Post-processed at no cost: {', then '.join(release.processing)}."))
     if release.noise_scale:
-        usefulness = release.usefulness
+        usefulness = usefulness_of(release)
         verdict = f"{usefulness.verdict.capitalize()}."
         parts.insert(0, note(verdict, usefulness.reason[:1].upper() + usefulness.reason[1:]))
     return parts
 
 
-def _protection_section(release: Release) -> list[Html]:
+def _protection_section(release: ReleasedAnswer) -> list[Html]:
     """Return the guarantee in odds and in words; how it was computed can be unfolded."""
     details = [noise_words(release), reason_words(release)]
     if (plain := plain_dp_words(release)) is not None:
@@ -308,7 +311,7 @@ def _protection_section(release: Release) -> list[Html]:
     ]
 
 
-def _numbers(release: Release, confidence: Number) -> list[Html]:
+def _numbers(release: ReleasedAnswer, confidence: Number) -> list[Html]:
     share = f"{100 * float(proper_fraction(confidence, 'confidence')):g} %"
     if release.mechanism == "exponential":
         return [

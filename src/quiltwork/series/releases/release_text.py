@@ -15,9 +15,10 @@ from quiltwork.influence.tradeoffs.curves import gaussian_level
 from quiltwork.queries.document import to_document
 from quiltwork.series.releases.belief_text import belief_words
 from quiltwork.series.releases.period_text import node_words, period_words
+from quiltwork.series.releases.usefulness import usefulness_of
 
 if TYPE_CHECKING:
-    from quiltwork.series.releases.record import Release
+    from quiltwork.series.releases.released_answer import ReleasedAnswer
 
 
 _MOST_SHOWN = 16
@@ -28,7 +29,7 @@ FITTED = (
 )
 
 
-def explain_release(release: Release) -> str:
+def explain_release(release: ReleasedAnswer) -> str:
     """Say what was released, the noise and its reason, what is protected, and how useful it is."""
     promise = protection_words(release)
     if release.fitted:
@@ -37,7 +38,7 @@ def explain_release(release: Release) -> str:
     if (plain := plain_dp_words(release)) is not None:
         lines[-1] += f" {plain}"
     if release.noise_scale:
-        lines.append(str(release.usefulness))
+        lines.append(str(usefulness_of(release)))
     if release.assumed_step is not None:
         lines.append(
             "The step of the data was not given: the belief is one time point per "
@@ -84,7 +85,7 @@ def odds_words(epsilon: float, delta: float = 0.0) -> str:
     return f"{text}, but for a probability of {delta:g}." if delta else f"{text}."
 
 
-def value_words(release: Release) -> str:
+def value_words(release: ReleasedAnswer) -> str:
     """Return the released numbers by cell on one line; of many cells their number."""
     values = np.asarray(release.value).ravel().tolist()
     if len(values) > _MOST_SHOWN:
@@ -105,7 +106,7 @@ def _cell_text(cell: object) -> str:
     return " → ".join(map(str, cell)) if isinstance(cell, tuple) else str(cell)
 
 
-def _what(release: Release) -> str:
+def _what(release: ReleasedAnswer) -> str:
     start, stop = release.window
     who = "" if release.subjects == 1 else f" of each of {release.subjects:,} independent subjects"
     document = to_document(release.query)
@@ -130,7 +131,7 @@ def _parameter(value: object) -> str:
     return str(value)
 
 
-def noise_words(release: Release) -> str:
+def noise_words(release: ReleasedAnswer) -> str:
     """Return which noise was added, and how far off an answer is expected to be."""
     if release.noise_scale == 0:
         return "Noise: none; under the beliefs the exact answer reveals no more than ε allows."
@@ -147,7 +148,7 @@ def noise_words(release: Release) -> str:
     return f"Noise: {kind} {scale} on each of {cells}; expected absolute error {error}."
 
 
-def reason_words(release: Release) -> str:
+def reason_words(release: ReleasedAnswer) -> str:
     """Return why that much noise was needed: the method, and the time point that decided."""
     if release.protects == "person":
         moved = _spent(release, 1, release.length) * release.noise_scale * release.unit
@@ -181,7 +182,7 @@ def reason_words(release: Release) -> str:
     )
 
 
-def _sweep_reason(release: Release) -> str:
+def _sweep_reason(release: ReleasedAnswer) -> str:
     """Say what is spent on the worst secret itself, and what its neighbours add."""
     if release.node is None or release.noise_scale == 0:
         return "Calibrated by method sweep."
@@ -205,7 +206,7 @@ def _sweep_reason(release: Release) -> str:
     )
 
 
-def _gaussian_reason(release: Release) -> str:
+def _gaussian_reason(release: ReleasedAnswer) -> str:
     """Say by how much dependence between time points raises Gaussian noise."""
     if not release.noise_scale:
         return f"Calibrated by method {release.method}."
@@ -219,7 +220,7 @@ def _gaussian_reason(release: Release) -> str:
     )
 
 
-def _spent(release: Release, start: int, stop: int) -> Fraction:
+def _spent(release: ReleasedAnswer, start: int, stop: int) -> Fraction:
     sensitivity = release.query.l1_sensitivity(np.array([start]), np.array([stop]), release.length)
     return int(sensitivity[0]) / release.noise_scale
 
@@ -229,7 +230,7 @@ def stretch(episode: int) -> str:
     return "time point" if episode == 1 else f"stretch of {episode:,} time points"
 
 
-def secret_words(release: Release) -> str:
+def secret_words(release: ReleasedAnswer) -> str:
     """Name what the release protects, with "every" before it."""
     if release.protects == "person":
         return "every person, with the whole of their series"
@@ -243,7 +244,7 @@ def secret_words(release: Release) -> str:
     return secret
 
 
-def protection_words(release: Release) -> str:
+def protection_words(release: ReleasedAnswer) -> str:
     """Return the guarantee: what is protected, how well, and against which beliefs."""
     if release.protects == "person":
         return (
@@ -263,7 +264,7 @@ def protection_words(release: Release) -> str:
     return f"Protects {secret_words(release)} with {level}, against {against} {beliefs}. {odds}"
 
 
-def plain_dp_words(release: Release) -> str | None:
+def plain_dp_words(release: ReleasedAnswer) -> str | None:
     """Return the level of plain differential privacy, for one time point; None if there is none."""
     if release.protects == "person" or not release.noise_scale:
         return None

@@ -27,7 +27,7 @@ from quiltwork.wording import argument
 
 if TYPE_CHECKING:
     from quiltwork.series.releases.noise_plan import NoisePlan
-    from quiltwork.series.releases.record import Release
+    from quiltwork.series.releases.released_answer import ReleasedAnswer
 
 _USEFUL = 0.1
 _DEPENDENT = 50
@@ -47,7 +47,7 @@ def signal_of(plan: NoisePlan, cells: int) -> float:
     return together / cells if shared else together
 
 
-def usefulness_of(release: Release) -> Usefulness:
+def usefulness_of(release: ReleasedAnswer) -> Usefulness:
     """Judge a release by the released numbers."""
     if release.mechanism == "exponential":
         return judge(release.expected_error, release.points, f"{release.points:,} time points")
