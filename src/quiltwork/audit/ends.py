@@ -83,6 +83,7 @@ class TiltedChain:
         self.laws, self.length = laws, laws.length
         chain = laws.chain
         reached, possible = chain.begins, np.asarray(chain.possible.any(axis=0))
+        # k steps reach every state that is ever reached; others would only add zero rows.
         for _ in range(chain.size):
             reached = reached | possible[reached].any(axis=0)
         self.states = np.flatnonzero(reached)
@@ -99,6 +100,7 @@ class TiltedChain:
         if chain.period > 1:
             if self.length * chain.size**2 > _MOST_NUMBERS:
                 raise OutOfRangeError
+            # Under a cyclic chain every step has its own matrix, so every step is a run of its own.
             edges.update(range(2, self.length + 1))
         return sorted(edge for edge in edges if 2 <= edge <= self.length + 1)
 
@@ -150,6 +152,7 @@ class TiltedChain:
             log_moments.append(
                 np.stack([np.where(possible, moments, x) for x in (-np.inf, np.inf)])
             )
+            # Adding logarithms loses digits in proportion to their magnitude.
             sizes = np.where(laws > -np.inf, np.abs(past) + np.abs(laws), 0.0) + np.abs(future)
             rounding = 16 * _UNIT * (1 + len(self.states)) * (1 + sizes.max(axis=1))
             margins.append(slack + past_slack + future_slack + rounding)
@@ -157,6 +160,7 @@ class TiltedChain:
         upper = spread[0] >= spread[1]
         high, low = np.where(upper[None, :, None], log_moments[0], log_moments[1])
         unknown = possible.sum(axis=1) > 1
+        # A time point with one possible state is no secret: its level is exactly 0.
         margin = np.where(unknown, np.maximum(*margins), 0.0)
         return Ends(
             nodes,
@@ -196,6 +200,8 @@ class TiltedChain:
         added = np.stack([self._exponents(tilt.rates, edge)[0] for edge in self.edges[:-1]])
         after = after + added[np.searchsorted(self.edges[:-1], nodes, side="right") - 1]
         before = tilt.forwards.logs[tilt.forwards.starts < self.length - 1]
+        # Both vectors of a product err by their slack; a chain that is monotone only within the
+        # tolerance is rejected, and the whole law is computed.
         tolerance = 1e-9 + 8 * float(max(slack.max(), tilt.forwards.slack.max()))
         return order.rises(after, tolerance) and order.rises(before, tolerance, backwards=True)
 
@@ -290,6 +296,7 @@ class Order:
         for first in range(0, len(logs), _CHUNK):
             part = logs[first : first + _CHUNK, self.states]
             part = part - part.max(axis=1, keepdims=True)
+            # An underflowing product could hide a negative term.
             if part[part > -np.inf].min() < _LOWEST:
                 return False
             y = np.exp(part)
@@ -325,6 +332,8 @@ def find_order(transition: FloatArray, answers: Sequence[IntArray]) -> Order | N
     keys = [varied[0] / np.abs(varied[0]).max()]
     for _ in range(k - 1):
         keys.append(transition @ keys[-1])
+    # Rounded, since equal keys may differ in their last digits; a wrong order is noticed by the
+    # signs and minors, which are computed exactly.
     states = np.lexsort([np.round(key, _DIGITS) for key in reversed(keys)])
     signs = [_sign(v[states]) for v in answers]
     if 0 in signs:

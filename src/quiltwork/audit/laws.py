@@ -90,6 +90,7 @@ def float_laws(
     def kernel(t: int) -> FloatArray:
         with np.errstate(divide="ignore", invalid="ignore"):
             backwards = m[t - 2][:, None] * chain.matrices[chain.phase(t)] / m[t - 1][None, :]
+        # 0/0 at a state of marginal 0, whose column is not used.
         return np.asarray(np.nan_to_num(backwards, nan=0.0, posinf=0.0))
 
     def shares(node: int) -> FloatArray:
@@ -97,6 +98,7 @@ def float_laws(
         totals = np.bincount(chain.shown, weights=law, minlength=len(chain.states))
         return np.asarray(law / np.where(totals > 0, totals, 1.0)[chain.shown])
 
+    # Conditional on its own state, the first node has probability 1, however rare the state is.
     given_state = (m[0] > 0).astype(np.float64)
     for law in _laws(chain, length, statistic, nodes, given_state, kernel, chain.matrices):
         if chain.plain:
@@ -217,6 +219,8 @@ def products(chain: InnerChain, statistic: JointStatistic, nodes: range) -> floa
     """How many multiplications the convolutions of these nodes take, at most."""
     at = np.arange(nodes.start, nodes.stop, dtype=np.float64)
     dense_before, dense_after = np.ones_like(at), np.ones_like(at)
+    # A law is dense over its range of codes, or sparse over the sums that can occur; the cheaper
+    # of the two counts, as in `convolve`.
     sparse = np.ones_like(at)
     for stride, part in zip(statistic.strides, statistic.parts, strict=True):
         passed = np.clip(at - part.first + 1, 0, part.steps)
@@ -284,6 +288,7 @@ def convolve(a: Weights, b: Weights, cells: int) -> Weights:
         product = np.convolve(a[: left[-1] + 1], b[: right[-1] + 1])
         law[: len(product)] = product
         return law
+    # The Python loop runs over the law with fewer entries; the other is one array operation.
     if len(left) > len(right):
         a, b, left, right = b, a, right, left
     for code in left:
@@ -357,8 +362,10 @@ def _log_convolve(
         right, height = _tilted(b, slope)
         product = np.convolve(left, right)[:width]
         accurate = product > _SMALLEST * product.max()
+        # Entries far below the largest one may be rounding noise of the convolution.
         codes = np.flatnonzero(accurate)
         law[codes] = np.log(product[codes]) + (top + height - slope * codes)
+        # Even the tilt centred on this code does not reach it, so sum the rest directly.
         if own and not accurate[code]:
             law[open_codes] = [_single(a, b, int(code)) for code in open_codes]
             break

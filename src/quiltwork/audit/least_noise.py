@@ -64,6 +64,7 @@ def least_scale(laws: Sequence[Sequence[Laws]], epsilon: Fraction) -> LeastScale
     for belief, per_statistic in enumerate(laws, start=1):
         for index, law in enumerate(per_statistic):
             unit = law.statistic.parts[0].unit
+            # A statistic that already fits at the best scale so far needs no search of its own.
             low = float(best.scale / unit)
             scale, node = _at_ends(law, level, low) or LeastNoiseSearch(law, level).search(low)
             if Fraction(scale) * unit > best.scale:
@@ -82,6 +83,7 @@ def _at_ends(laws: Laws, epsilon: float, low: float) -> tuple[float, int | None]
         return None
 
     def ends(scale: float) -> Ends:
+        # The rate of no noise is infinite; the laws decide this case.
         if scale == 0:
             raise OutOfRangeError
         return series.ends([1 / scale] * len(laws.statistic.parts))
@@ -90,12 +92,14 @@ def _at_ends(laws: Laws, epsilon: float, low: float) -> tuple[float, int | None]
         return float(ends(scale).leak.max()) <= epsilon
 
     try:
+        # `low` is the scale required by other statistics; if it suffices, this one adds nothing.
         enough = low > 0 and fits(low)
         safe = max(sufficient_scale(laws.statistic, epsilon), 2 * low)
         scale = low if enough else _least(fits, epsilon, low, safe)
         decisive = ends(scale)
     except OutOfRangeError:
         return None
+    # The ends are only a lower bound unless the tilted chain is monotone at this very scale.
     if not series.exact(decisive):
         return None
     return scale, None if enough else int(decisive.starts[decisive.leak.argmax()])
@@ -117,6 +121,7 @@ def _least(fits: Callable[[float], bool], epsilon: float, low: float, safe: floa
         )
     while safe / 2 > max(low, _SMALLEST) and fits(safe / 2):
         safe /= 2
+    # Below the smallest scale the only candidate is no noise at all.
     if safe / 2 <= _SMALLEST and low == 0 and fits(0.0):
         return 0.0
     return bisect(fits, max(low, safe / 2 if safe / 2 > _SMALLEST else 0.0), safe, _HALVINGS)[1]
@@ -146,6 +151,7 @@ class LeastNoiseSearch:
             alone = LeastNoiseSearch(single, self.epsilon, logs=logs)
             scale = _least(alone.fits, self.epsilon, low, max(enough, 2 * low))
             low = max(scale, low * (1 + step))
+            # The step doubles, so that two nodes whose margins differ cannot alternate for long.
             step = max(2 * step, 2.0**-_HALVINGS)
             worst = self._failing(low)
         return low, node
@@ -182,6 +188,7 @@ class LeastNoiseSearch:
         return [level for level in levels if level is not None]
 
     def _use_logarithms(self) -> None:
+        # Logarithms cost far more, so only the nodes that are still open are computed again.
         remaining = np.concatenate([block.nodes for block in self.blocks])
         span = range(int(remaining.min()), int(remaining.max()) + 1)
         blocks = replace(self.laws, nodes=span).blocks(logs=True)

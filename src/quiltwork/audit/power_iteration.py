@@ -72,6 +72,8 @@ def iterate(
     slacks: list[FloatArray] = [np.zeros(1)]
     for matrix, steps in legs:
         limit = _settle(matrix, steps // _FORGOTTEN)
+        # 48 contractions by 0.47 bring the distance below rounding; then the limit stands for all
+        # later steps.
         explicit = steps if limit is None else _FORGOTTEN * limit.halving
         if explicit * len(matrix) > _MOST_NUMBERS:
             raise OutOfRangeError
@@ -83,6 +85,7 @@ def iterate(
             slacks.append(np.asarray(slack + 4 * error * steps_taken, dtype=np.float64))
             current, slack = vectors[-1], float(slacks[-1][-1])
         if limit is not None and explicit < steps:
+            # Distances to the limit never increase: the last explicit step bounds all later ones.
             slack += _apart(current, limit.vector)
             slack += 4 * limit.halving * (limit.residual + 4 * error)
             current = limit.vector
@@ -119,6 +122,7 @@ def _settle(matrix: FloatArray, most: int) -> _Limit | None:
         power, halving = _scaled(power @ power), 2 * halving
     else:
         return None
+    # 64 halvings in all: the columns agree to the last digit of a float.
     for _ in range(6):
         power = _scaled(power @ power)
     vector = _shares(power.sum(axis=1)[None])[0]
@@ -139,6 +143,7 @@ def _products(matrix: FloatArray, vector: FloatArray, steps: int) -> FloatArray:
     powers = [_scaled(matrix)]
     if _smallest(powers[0]) < _SMALLEST_ENTRY:
         raise OutOfRangeError
+    # √steps powers applied to √steps vectors: few products, each of large matrices.
     while len(powers) ** 2 < steps:
         following = _scaled(powers[-1] @ powers[0])
         if _smallest(following) < _SMALLEST_ENTRY:
@@ -154,6 +159,7 @@ def _products(matrix: FloatArray, vector: FloatArray, steps: int) -> FloatArray:
 
 def _shares(vectors: FloatArray) -> FloatArray:
     """Return rows over a power of two near their largest entry; too small entries raise."""
+    # Scaling by powers of two is exact and adds no rounding error.
     scaled = np.ldexp(vectors, -np.frexp(vectors.max(axis=1))[1][:, None])
     if not np.isfinite(scaled).all() or _smallest(scaled) < _SMALLEST_SHARE:
         raise OutOfRangeError

@@ -212,6 +212,7 @@ def clip_to_row_sums(lower: FloatArray, upper: FloatArray) -> tuple[FloatArray, 
 
 
 def _clip_row(low: FloatArray, high: FloatArray, row: int) -> None:
+    # Decimals as written, so that bounds such as 0.1 and 0.9 add up to exactly 1.
     lows = [Decimal(repr(value)) for value in low.tolist()]
     highs = [Decimal(repr(value)) for value in high.tolist()]
     least, most = sum(lows, Decimal(0)), sum(highs, Decimal(0))
@@ -222,6 +223,7 @@ def _clip_row(low: FloatArray, high: FloatArray, row: int) -> None:
             "lower and upper; lower must sum to at most 1 and upper to at least 1."
         )
     for column, (a, b) in enumerate(zip(lows, highs, strict=True)):
+        # What the other entries cannot supply, and what they leave.
         need, room = 1 - (most - b), 1 - (least - a)
         if need > a:
             low[column] = min(_outward(need, -math.inf), float(high[column]))

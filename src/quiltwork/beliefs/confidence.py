@@ -32,8 +32,11 @@ def box_bounds(fewest: IntArray, most: IntArray, error: Fraction) -> tuple[Float
     share = math.log(error / _intervals_needed(len(fewest)))
     others_fewest = fewest.sum(axis=1, keepdims=True) - fewest
     others_most = most.sum(axis=1, keepdims=True) - most
+    # The lower end increases with successes and decreases with failures, so the fewest against
+    # the most bounds it for every count between.
     lower = lower_ends(fewest, others_most, share)
     upper = 1 - lower_ends(others_fewest, most, share)
+    # 1 − x rounds to nearest; the next float up keeps the interval conservative.
     return lower, np.minimum(1.0, np.nextafter(upper, 2.0))
 
 
@@ -66,6 +69,7 @@ def _solve(successes: IntArray, failures: IntArray, log_error: float) -> FloatAr
     threshold = log_error + _log_mixture(successes, failures)
     threshold -= 1e-9 + 1e-14 * (total + 1) * np.log(total + 2)
     outer = np.zeros(len(successes))
+    # The interval always contains the frequency s/n, so it is a safe inner end of the bracket.
     inner = successes / total
     for _ in range(_HALVINGS):
         middle = (outer + inner) / 2
@@ -94,6 +98,7 @@ def parse_count_bounds(lowest: Any, highest: Any) -> tuple[IntArray, IntArray]:
             f"lowest has shape {fewest.shape} and highest {most.shape}; give two matrices with "
             "one row and one column per state."
         )
+    # True counts are integers: rounding the bounds inwards loses none.
     low, high = np.maximum(np.ceil(fewest), 0), np.floor(most)
     for row, column in np.argwhere(low > high)[:1]:
         raise InvalidInputError(
@@ -111,6 +116,7 @@ def _count_matrix(values: Any, name: str) -> FloatArray:
         matrix = np.empty(0)
     if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1] or matrix.size == 0:
         raise InvalidInputError(f"{name} must be a square matrix of transition counts.")
+    # Above 2^53 a float no longer holds every integer.
     if not (np.abs(matrix) <= 2.0**53).all():
         raise InvalidInputError(f"{name} holds NaN, an infinity or a count above 2^53.")
     return matrix

@@ -80,6 +80,7 @@ def ages(size: int, cap: int) -> ContextModel:
         begins = np.append(True, np.diff(path) != 0)
         age = position - np.maximum.accumulate(np.where(begins, position, 0))
         context = path * cap + np.minimum(age, cap - 1)
+        # At the cap the exact duration no longer matters, so a censored stay counts from there on.
         censored = np.cumsum(begins) == 1  # the first state may have begun before the data
         context[censored & (age < cap - 1)] = -1
         return context
@@ -134,6 +135,7 @@ def held_out_log_likelihood(
     are scored by the last state alone, so that kinds of memory are compared on the same steps.
     """
     halves = [fold_of_steps(path, number) for number, path in enumerate(paths)]
+    # A longer memory must win against the best smoothing of order 1, not only against this one.
     alone = count_contexts(paths, last_states(size, 1), halves)
     amounts = [smoothing * 4.0**power for power in _POWERS]
     scores = [_plainly(alone, amount) for amount in amounts]

@@ -122,11 +122,13 @@ def _refuse_entry(row: FloatArray, where: str) -> None:
 
 
 def _normalized(row: FloatArray, where: str) -> FloatArray:
+    # Correctly rounded, so that acceptance does not depend on the order of summation.
     total = math.fsum(row.tolist())
     if abs(total - 1) > SUM_TOLERANCE:
         raise InvalidInputError(
             f"{where} sums to {total:.10g}, not 1; correct it or divide it by its sum."
         )
+    # Rows within rounding of 1 are kept bit for bit, so a stored belief reads back equal.
     return row if abs(total - 1) <= KEPT_AS_IS else row / total
 
 

@@ -30,6 +30,8 @@ def irreducible_stationary(transition: FloatArray) -> FloatArray:
     size = len(transition)
     work = np.array(transition)
     with np.errstate(all="ignore"):
+        # GTH divides by the sum of the other entries instead of 1 − P(x, x): no subtraction, so
+        # every entry of π is accurate relative to its own size.
         for last in range(size - 1, 0, -1):
             work[:last, last] /= work[last, :last].sum()
             work[:last, :last] += np.outer(work[:last, last], work[last, :last])
@@ -37,6 +39,7 @@ def irreducible_stationary(transition: FloatArray) -> FloatArray:
         for state in range(1, size):
             weights[state] = ordered_product(weights[:state], work[:state, state])
         weights /= weights.sum()
+    # An irreducible chain has π > 0, so a zero is an underflow.
     if not (np.isfinite(weights).all() and (weights > 0).all()):
         raise UnsupportedError(
             "The stationary probabilities of this chain differ by more than a float can hold "
@@ -69,5 +72,6 @@ def second_singular_value(transition: FloatArray, stationary: FloatArray) -> flo
     root = np.sqrt(stationary)
     symmetrized = root[:, np.newaxis] * transition / root
     norm = float(np.linalg.norm(symmetrized - np.outer(root, root), ord=2))
+    # Errors of π in both factors, and of the library's singular value.
     margin = 2 * relative_error(size) + 64 * size * _UNIT_ROUNDOFF
     return min(1.0, math.ceil((norm + margin) * 2.0**45) * 2.0**-45)

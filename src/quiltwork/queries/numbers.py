@@ -108,6 +108,7 @@ class Sum(Query):
 
     def _with_steps(self, steps: int, scale: Fraction, points: int) -> Self:
         """Return the query with at least `steps` steps in `scale` ranges, as far as they fit."""
+        # points·2^bits must stay below 2^62: sums and sensitivities are 64-bit integers.
         safe = max(1, _SAFE_BITS - points.bit_length())
         if scale == 0:
             return replace(self, bits=min(_NOISELESS_BITS, safe))
@@ -127,6 +128,7 @@ class Sum(Query):
         >>> Sum(lo=0, hi=100).narrowed((20, 22.5, 30)).span
         Fraction(10, 1)
         """
+        # The belief names all states, so their range is public; bounds wider than it cost nothing.
         values = [self._value(label) for label in states]
         if self.bits or len(set(values)) < 2:
             return self
@@ -278,6 +280,7 @@ def clipped_total(values: NDArray[np.float64], lo: Fraction, hi: Fraction) -> Fr
     A float is an integer of 53 bits times a power of two; the halves of these integers are added
     power by power, in chunks whose sums fit 53 bits. NaN counts as lo.
     """
+    # Rounded into the range: the floats between them are exactly those in lo..hi.
     low, high = float_up(lo), float_down(hi)
     total = Fraction(0)
     for begin in range(0, len(values), _CHUNK):
@@ -288,6 +291,7 @@ def clipped_total(values: NDArray[np.float64], lo: Fraction, hi: Fraction) -> Fr
         mantissa, power = np.frexp(inside)
         whole = (mantissa * 2.0**53).astype(np.int64)
         least = int(power.min(initial=0))
+        # Halves of at most 27 bits: 2^22 of them add up below 2^53, where floats are exact.
         for half, bits in ((whole >> 26, 26), (whole & ((1 << 26) - 1), 0)):
             sums = np.bincount(power - least, weights=half.astype(np.float64))
             exact = (Fraction(int(s)) * Fraction(2) ** k for k, s in enumerate(sums) if s)
