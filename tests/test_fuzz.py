@@ -19,6 +19,7 @@ MODULES = {"sklearn", "queries", "compose", "audit"}
 READERS = {
     *("beliefs.belief_from_json", "beliefs.beliefs_from_json", "beliefs.beliefs_to_json"),
     "influence.fit_warnings",
+    "influence.conditional_influence",
 }
 """What commands call with whatever is in a file."""
 PARTIAL = {
@@ -27,7 +28,7 @@ PARTIAL = {
     *("Ladder.interval", "Calibration.active_quilts"),
     *("holdout.create_board", "holdout.board_of", "holdout.Board.create"),
     *("holdout.certify", "holdout.verify_certificate"),
-    *("budget.spendings_of", "CyclicChain.beginning"),
+    *("budget.spendings_of", "CyclicChain.beginning", "series.opendp_measurement"),
     *("series.read_fleet", "series.register_series", "Ledger.verify_since"),
 }
 """What needs more than one ordinary value for each parameter."""

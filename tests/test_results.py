@@ -30,7 +30,7 @@ from quiltwork.holdout.metrics import parse_metric
 from quiltwork.influence.diagnostics import check_belief
 from quiltwork.queries.lipschitz import Violation
 from quiltwork.results import Charted, ChartedResult, Interval, ResultBase, plain
-from quiltwork.series.reading.series_check import look_at_series
+from quiltwork.series.reading.series_check import check_series
 from quiltwork.tables.file_check import check_files
 from quiltwork.tables.providers.joint_verification import JointVerdict
 
@@ -110,11 +110,11 @@ def chain_mechanism():
     return qw.optimal_for_chain(CHAIN, 2, 1, consumer(), COUNT)
 
 
-def series_look():
+def series_check():
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "meter.csv"
         path.write_text("time,kw\n0,low\n60,high\n60,low\n")
-        return look_at_series(str(path), "kw", time="time")
+        return check_series(str(path), "kw", time="time")
 
 
 def published():
@@ -170,7 +170,7 @@ MAKERS = {
         qw.Table(published().frame, None, ["age"], "ill"), table(), qw.KAnonymity(2), m=1
     ),
     "Quote": quote,
-    "SeriesLook": series_look,
+    "SeriesCheck": series_check,
     "Release": lambda: qw.release([0, 1] * 10, qw.queries.histogram(), CHAIN, epsilon=1),
     "ReleasePlan": lambda: qw.plan(CHAIN, length=20, budget=1, queries=[COUNT] * 2),
     "Remap": lambda: qw.GeometricMechanism(2, alpha=0.5).remap(consumer()),
@@ -300,7 +300,7 @@ def test_every_interval_is_of_one_kind_and_every_plot_inherited():
 
 
 ELSEWHERE = {
-    *("Cell", "Double", "Hole", "SubjectLook"),  # parts of SeriesLook
+    *("Cell", "DoubledTime", "Hole", "SubjectSummary"),  # parts of SeriesCheck
     "ChartedResult",  # what results with a chart are made from
     "ExactMechanism",  # what OptimalMechanism and ChainMechanism are made from
     "GroupView",  # a part of OwnView

@@ -140,7 +140,9 @@ def test_persons_are_protected_without_a_belief_and_paid_for_from_a_ledger_of_pe
     ran = cli(*WALKS, *asked, *pays, "--report", "page.html", "--json")
     assert ran.code == 0, ran.err
     assert (ran.document["protects"], ran.document["scale"]) == ("person", 100)
-    assert "each person, whole series" in (folder / "page.html").read_text(encoding="utf-8")
+    assert "every person, with the whole of their series" in (folder / "page.html").read_text(
+        encoding="utf-8"
+    )
     counted = ("count", "visits.csv", "--by", "ward", "--categories", "a,b", "--epsilon", "1")
     counted += ("--subject", "id", "--max-rows", "2", "--adjacency", "replace")
     ran = cli(*counted, *pays, "--report", "counts.html", "--plot", "counts.svg", "--json")

@@ -355,7 +355,7 @@ def test_what_a_time_point_is_is_said_wherever_a_length_is_asked_for(cli, meters
         *("ledger", "create", "sqlite:///budget.db", "home", "--belief", "hour.json"),
         *("--length", "400", "--budget", "1"),
     )
-    assert "every 1h, edges 1)" in ran.out
+    assert "every 1h, edges 1" in ran.out
     week = (*RELEASE, "--belief", "hour.json", "--window", "1:168", "--beginning")
     assert "goes with --ledger" in cli(*week).err
     paid = ("--ledger", "sqlite:///budget.db", "--dataset", "home", "--key", "week 1")

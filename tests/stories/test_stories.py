@@ -131,7 +131,7 @@ def test_the_page_of_a_holdout_shows_every_answer(told):
     folder, done = told("predictions")
     page = html.unescape((folder / "report.html").read_text(encoding="utf-8"))
     (answer,) = re.findall(r"first model: ([\d.]+)", done[1][2])
-    assert "a line for every id of train.csv and of held.csv" in done[0][2]
+    assert "Predict every id of train.csv and of held.csv" in done[0][2]
     assert "1. first model" in page
     assert answer[:5] in page
     *_, document, _ = ran(f"quiltwork holdout transcript {folder / 'study'} --json")

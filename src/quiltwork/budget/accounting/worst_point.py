@@ -175,7 +175,7 @@ class LeakageProfile(ResultBase):
     >>> _ = account.spend(0.1, start=50, stop=50)
     >>> profile = account.profile()
     >>> profile.at(50), round(profile.at(52), 4)
-    (0.1, 0.0247)
+    (0.1, 0.0256)
     """
 
     first: IntArray

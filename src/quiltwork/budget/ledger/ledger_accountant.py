@@ -90,7 +90,7 @@ class LedgerAccountant:
     >>> _ = ledger.create("coins", qw.MarkovChain([[0.5, 0.5], [0.5, 0.5]]), 100, budget=1)
     >>> account = ledger.accountant("coins")
     >>> _ = account.spend(dp_epsilon=0.1, start=1, stop=10)
-    >>> account.epsilon(), account.remaining, account.how_many_more(account.spendings[0])
+    >>> account.epsilon(), round(account.remaining, 6), account.how_many_more(account.spendings[0])
     (0.1, 0.9, 9)
     >>> ledger.close(); folder.cleanup()
     """

@@ -45,11 +45,13 @@ def opendp_measurement(
         UnsupportedError: without OpenDP, for queries without such a level, and for beliefs whose
             states are not all text, all whole numbers or all truth values.
 
-    >>> import opendp.prelude as dp  # doctest: +SKIP
-    >>> dp.enable_features("contrib", "honest-but-curious")  # doctest: +SKIP
-    >>> walks = opendp_measurement(queries.count("walk"), chain, 100, 1.0)  # doctest: +SKIP
-    >>> walks(["rest"] * 100), walks.map(d_in=1)  # doctest: +SKIP
-    (3, 0.045)
+    Example::
+
+        import opendp.prelude as dp
+        dp.enable_features("contrib", "honest-but-curious")
+        walks = opendp_measurement(queries.count("walk"), chain, 100, 1.0)
+        walks(["rest"] * 100), walks.map(d_in=1)
+        # (3, 0.045)
     """
     try:
         import opendp.prelude as dp

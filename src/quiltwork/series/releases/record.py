@@ -29,7 +29,7 @@ class Release(ReleasedAnswer):
     >>> chain = qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["rest", "walk"])
     >>> answer = qw.release(["rest", "walk"] * 50, qw.queries.count("walk"), chain, epsilon=1.0)
     >>> answer.epsilon, answer.protects, round(answer.scale, 4)
-    (1.0, 'moment', 3.2982)
+    (1.0, 'moment', 3.3364)
 
     Attributes:
         value: the answer to read: an int (count), a float (mean, sum, custom), a label (most

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -250,17 +250,27 @@ def consistent_with(fitness: float, holds: bool) -> float:
     return max(fitness, 1.0) if holds else min(fitness, math.nextafter(1.0, 0.0))
 
 
-def score(constraint: Constraint, records: SecretCounts, alpha: Number) -> float:
+def score(
+    constraint: Constraint, records: SecretCounts | Collection[object], alpha: Number
+) -> float:
     """Return the privacy fitness score (Definition 3.1), below 1 if the constraint is violated.
 
     It is (1−α)·F₁ + α·(mean of the other parts' F): for k-anonymity and l-diversity, equation (1)
     of the paper. Its max(1−ε, F) for violated constraints must read min. The score orders
-    coalitions by attack power and chooses between splits; no verdict depends on it.
+    coalitions by attack power and chooses between splits; no verdict depends on it. `records` are
+    the sensitive values of a group's records.
 
     >>> from quiltwork.tables.constraints import KAnonymity, LDiversity
-    >>> score(KAnonymity(2) & LDiversity(2), SecretCounts.of([0, 0, 0]), alpha=0.5)
+    >>> score(KAnonymity(2) & LDiversity(2), ["flu", "flu", "flu"], alpha=0.5)
     0.9999999999999999
     """
+    if not isinstance(constraint, Constraint):
+        raise InvalidInputError("constraint must be a constraint on groups, such as KAnonymity(3).")
+    if not isinstance(records, SecretCounts):
+        if isinstance(records, str) or not isinstance(records, Collection) or len(records) == 0:
+            raise InvalidInputError("records must be the sensitive values of a group's records.")
+        codes = {value: code for code, value in enumerate(dict.fromkeys(map(str, records)))}
+        records = SecretCounts.of([codes[str(value)] for value in records])
     weight = float(proper_fraction(alpha, "alpha"))
     first, *others = (part.fitness(records) for part in constraint.parts)
     mean = first
