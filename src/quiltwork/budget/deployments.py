@@ -82,7 +82,7 @@ def deployment(name: str) -> Deployment:
     >>> deployment("movement_ranges_maps").unit
     'user-day'
     """
-    if name not in DEPLOYMENTS:
+    if not isinstance(name, str) or name not in DEPLOYMENTS:
         names = ", ".join(DEPLOYMENTS)
         raise InvalidInputError(
             f"There is no deployment {shortened(name)} here; there are {names}. For another one "

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.arguments import instance
 from quiltwork.beliefs.grids import duration
 from quiltwork.exact import Number, format_number, proper_fraction
 from quiltwork.queries.days import ByHour
@@ -222,7 +223,7 @@ def release_page(
             under each of them.
         context: the budget, and the length of a time point.
     """
-    known = context or ReportContext()
+    known = ReportContext() if context is None else instance(context, ReportContext, "context")
     sections = [
         section("The answer", *_answer_section(release, confidence, known), anchor="answer"),
         section("What it protects", *_protection_section(release), anchor="protects"),
