@@ -161,6 +161,7 @@ def _sweep(length: int, query: Query, scale: Fraction) -> Callable[[Belief], flo
 def _release(path: str, members: tuple[Belief, ...] | None) -> Audited:
     from quiltwork.beliefs.sets import digest
     from quiltwork.series import Release
+    from quiltwork.series.releases.belief_text import belief_words
 
     if members is None:
         raise click.UsageError(
@@ -171,7 +172,8 @@ def _release(path: str, members: tuple[Belief, ...] | None) -> Audited:
     if digest(members) != released.belief_digest:
         notes.append(
             "Note: the release was calibrated under another list of beliefs than the one given, "
-            f"namely {' and '.join(released.beliefs)}; its promise is about these only."
+            f"namely {' and '.join(map(belief_words, released.beliefs))}; its promise is about "
+            "these only."
         )
     if released.subjects > 1:
         notes.append(

@@ -1,4 +1,4 @@
-"""Counting queries: one state, a histogram, transition counts, the commonest states.
+"""Counting queries: one state, a histogram, transition counts, the most common states.
 
 The L1 sensitivity to one time point is 1 for a count, 2 for a histogram (one cell down, another
 up) and 2 per pair of the window that contains the point for transition counts. Cost: one pass

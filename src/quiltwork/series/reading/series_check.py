@@ -102,7 +102,7 @@ class SeriesCheck(ResultBase):
         doubles: rows at the time of an earlier row.
         holes: the longest first.
         numbers: count, least, median and largest number of the value column, if it has numbers.
-        words: the cells beside numbers that are none, or the states, the commonest first.
+        words: the cells beside numbers that are none, or the states, the most common first.
         missing: how many cells are empty or a word for a missing value.
     """
 
