@@ -179,6 +179,7 @@ def leakage(
     points = integer(length, "length", 1)
     nodes = parse_secrets(secrets, points)
     statistic = joint(releases, chains[0].states, points)
+    # Longer episodes than the protected window are the window itself.
     width = min(episode, len(nodes))
     blocks = (points - width + 1, statistic, range(nodes.start, nodes.stop - width + 1), width)
     if kept_delta:
@@ -232,6 +233,7 @@ def exact_leakage(laws: Laws) -> Leakage:
     """
     series = TiltedChain(laws)
     if series.order is not None:
+        # Where floats do not hold the moments of the ends, the law is computed instead.
         with suppress(OutOfRangeError):
             ends = series.ends([rate(scale) for scale in laws.statistic.scales])
             if series.exact(ends):
@@ -307,6 +309,7 @@ def worst_leakage(leakages: Sequence[Leakage], at_least: bool = False) -> Leakag
     levels = [leak.at_least if at_least else leak.epsilon for leak in leakages]
     belief = levels.index(max(levels))
     starts = sorted_union([leak.starts for leak in leakages])
+    # Each belief has runs of its own; the union of their starts is a common refinement.
     each = [
         leak.levels[np.searchsorted(leak.starts, starts, side="right") - 1] for leak in leakages
     ]

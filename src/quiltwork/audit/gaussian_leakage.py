@@ -52,6 +52,7 @@ def gaussian_leakage(laws: Laws, delta: float) -> float:
             "A state is so rare that its law underflows floats, and the exact leakage with "
             "noise='gaussian' needs floats. Use noise='geometric', or calibrate for a bound."
         )
+    # Rounded down: less noise than was added leaks at least as much.
     sigma = float_down(laws.statistic.scales[0])
     if not sigma:
         raise UnsupportedError("Without noise no ε keeps δ; give the scale of the noise added.")
@@ -80,6 +81,7 @@ def _least(p: FloatArray, q: FloatArray, sigma: float, delta: float, epsilon: fl
         if high >= _LARGEST:
             return math.inf
         low, high = high, min(2 * high, _LARGEST)
+    # The upper end always keeps δ, so the result is safe wherever the search stops.
     while high - low > high * 2.0**-40:
         middle = (low + high) / 2
         kept = excess(p, q, sigma, middle) <= delta
@@ -100,6 +102,7 @@ def excess(p: FloatArray, q: FloatArray, sigma: float, epsilon: float) -> float:
     weights, values = weights[support], support.astype(np.float64)
     signs = np.sign(weights)
     changes = int(np.count_nonzero(signs[1:] != signs[:-1]))
+    # All weights are positive, so the positive part is everything.
     if not changes:
         return min(1.0, float(weights.sum()) * _UP)
     total = 0.0
@@ -121,6 +124,8 @@ def _roots(weights: FloatArray, values: FloatArray, sigma: float, changes: int) 
     """Return −∞, the sign changes of Σ w·φ((y − v)/σ), and ∞."""
     begin, end = values[0] - _FAR * sigma, values[-1] + _FAR * sigma
     spread = (end - begin) / sigma
+    # A Gaussian kernel never adds sign changes: one in the weights is at most one in the
+    # integrand, and bisection needs no grid.
     count = 2 if changes == 1 else math.ceil(spread * _POINTS_PER_SIGMA) + 2
     grid = np.linspace(begin, end, count)
     signs = np.array([_sign(weights, values, sigma, y) for y in grid.tolist()])
@@ -136,4 +141,5 @@ def _roots(weights: FloatArray, values: FloatArray, sigma: float, changes: int) 
 
 def _sign(weights: FloatArray, values: FloatArray, sigma: float, y: float) -> float:
     powers = -(((y - values) / sigma) ** 2) / 2
+    # Over the largest term, since far out all of them underflow; the sign stays the same.
     return float(np.sign(weights @ np.exp(powers - powers.max())))

@@ -69,6 +69,7 @@ class CustomQuery(Query):
     def step(self) -> Fraction:
         """The step of the grid: the largest power of two that is at most lipschitz/2^16."""
         power = self.lipschitz.numerator.bit_length() - self.lipschitz.denominator.bit_length()
+        # Bit lengths give the logarithm up to one; the comparison decides exactly.
         power -= Fraction(2) ** power > self.lipschitz
         return Fraction(2) ** (power - _STEPS_BITS)
 
@@ -91,6 +92,7 @@ class CustomQuery(Query):
     def squared_l2_sensitivity(self) -> int:
         """(L + √d)² in steps, rounded up: each of d coordinates may be rounded by one step."""
         steps, once = math.ceil(self.lipschitz / self.step), self.coordinates
+        # isqrt rounds down, so 1 is added: 2L√d in integers, rounded up.
         return steps**2 + once + math.isqrt(4 * steps**2 * once) + 1
 
     def check(self, states: States) -> None:
@@ -150,6 +152,7 @@ class CustomQuery(Query):
                 f"it returns {len(numbers)} numbers where {self.coordinates} are declared; name "
                 "one cell per number with cells=[…]."
             )
+        # Half up and not half to even: it commutes with shifts by one step, as the proof needs.
         half_up = (math.floor(number / self.step + Fraction(1, 2)) for number in numbers)
         return np.array(list(half_up), dtype=object)
 
