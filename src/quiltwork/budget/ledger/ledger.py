@@ -542,6 +542,7 @@ class Ledger:
 
         Theorem: docs/theory/ledger.md
         """
+        instance(certificates, bool, "certificates")
         end = verified(self._store, as_checkpoint(checkpoint))
         if certificates:
             self._store.read(lambda log: check_stored_certificates(log, log.datasets()))

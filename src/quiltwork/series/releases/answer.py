@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from quiltwork.arguments import instance
 from quiltwork.beliefs import Belief, Label, as_beliefs
 from quiltwork.beliefs.cyclic import align_to_starts, require_aligned
 from quiltwork.beliefs.origins import coded_source
@@ -165,7 +166,7 @@ def release(
     request = cache(
         lambda: _request(unanswered, key, payer if protection.who == "person" else None, ahead)
     )
-    if certificate:
+    if instance(certificate, bool, "certificate"):
         payer = _certified(payer, plan)
     if payer is not None:
         payer.check(request())  # before any cell is looked at
