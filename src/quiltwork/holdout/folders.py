@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from quiltwork import files
+from quiltwork.arguments import instance
 from quiltwork.errors import InvalidInputError, StorageError, without_passwords
 from quiltwork.exact import shortened
 from quiltwork.holdout.prediction_tables import (
@@ -135,8 +136,8 @@ def create_board(
     from quiltwork.holdout.board import Board
 
     refuse_password(ledger)
-    files.as_path(labels)
-    paths = HoldoutPaths(train and os.path.abspath(train), os.path.abspath(labels), ledger)
+    rows = None if train is None else os.path.abspath(files.as_path(train))
+    paths = HoldoutPaths(rows, os.path.abspath(files.as_path(labels)), ledger)
     is_new = not os.path.lexists(_folder_path(folder))
     make_folder(folder)
     name = options.pop("name", "") or Path(folder).resolve().name
@@ -287,7 +288,7 @@ def open_ledger(url: str | None) -> AbstractContextManager[Ledger | None]:
 
 def refuse_password(url: str | None) -> None:
     """Refuse a URL that contains a password, which must not be written to a file."""
-    if url is not None and without_passwords(url) != url:
+    if url is not None and without_passwords(instance(url, str, "ledger")) != url:
         raise InvalidInputError(
             "The ledger's URL contains a password, which must not be stored in the holdout's "
             "folder. Leave it out and set PGPASSWORD or use ~/.pgpass."

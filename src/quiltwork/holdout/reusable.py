@@ -324,6 +324,7 @@ class ReusableHoldout(SingleProcess):
         """
         bound = None if sensitivity is None else positive_fraction(sensitivity, "sensitivity")
         check_text(label, "label")
+        submission = SubmissionNote() if note is None else instance(note, SubmissionNote, "note")
         with self._evaluating():
             self._check_open()
             if bound is not None and self._transcript.rounds.settings.values is not None:
@@ -337,7 +338,7 @@ class ReusableHoldout(SingleProcess):
                     f"The statistic returned {query.columns} columns; use ask_many for several "
                     "questions at once."
                 )
-            return self._ask([query], label, note or SubmissionNote())[0]
+            return self._ask([query], label, submission)[0]
 
     def ask_many(
         self, statistics: Statistic | Iterable[Statistic], label: str = ""

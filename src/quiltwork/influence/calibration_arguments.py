@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from decimal import Decimal
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, cast, get_args
 
@@ -137,7 +138,7 @@ def parse_noise(noise: Any, delta: Any) -> Fraction:
     """
     if choice(noise, NOISES, "noise") == "gaussian":
         return proper_fraction(delta, "delta")
-    if delta != 0 or isinstance(delta, bool):
+    if not isinstance(delta, (int, float, Fraction, Decimal)) or isinstance(delta, bool) or delta:
         raise InvalidInputError(
             f"delta={shortened(delta)} needs noise='gaussian'; geometric noise has a pure epsilon. "
             "Leave delta out, or use Gaussian noise."

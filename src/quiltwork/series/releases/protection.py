@@ -82,11 +82,12 @@ def read_protection(
 ) -> Protection:
     """Parse who is protected; None is a moment, or an episode if `episode` is above 1."""
     stretch = integer(episode, "episode", 1)
-    apart = None if protect == "person" else parse_pairs(pairs, members, stretch)
     if protect is None:
         kind: Who = "moment" if stretch == 1 else "episode"
+        apart = parse_pairs(pairs, members, stretch)
         return Protection(kind, method, secrets, stretch, delta, apart)
     who = cast("Who", choice(protect, WHO, "protect"))
+    apart = None if who == "person" else parse_pairs(pairs, members, stretch)
     if (who == "episode") != (stretch > 1):
         raise InvalidInputError(
             f"{argument('protect', 'episode')} hides stretches of time points: say how many with "
