@@ -38,7 +38,7 @@ FEATURES: tuple[Feature, ...] = (
 
 
 def open_service(settings: Settings, *, clean: bool = True) -> Service:
-    """Open ledger, storage and vault, and migrate the tables to their current version.
+    """Open ledger, storage and vault, and create the tables that are not there yet.
 
     Without `clean` unreferenced files stay: a child process leaves its server's files alone.
     """

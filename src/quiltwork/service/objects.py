@@ -42,11 +42,7 @@ class Admission:
 Stored = TypeVar("Stored", bound=StoredObject)
 _OBJECTS = TableOf("curator_objects", StoredObject, "kind, name")
 _ADMISSIONS = TableOf("curator_admissions", Admission, "kind, name, member")
-_VERSION_2 = (
-    "ALTER TABLE curator_objects RENAME COLUMN asked TO spec",
-    "ALTER TABLE curator_objects RENAME COLUMN made TO state",
-)
-FEATURE = Feature(Schema("objects", (_OBJECTS, _ADMISSIONS), changes=(_VERSION_2,)))
+FEATURE = Feature(Schema("objects", (_OBJECTS, _ADMISSIONS)))
 
 
 @dataclass(frozen=True)

@@ -1,9 +1,9 @@
 """The curator's own tables, in the ledger's database and in its transactions.
 
-A table is declared by the record class of its rows (`TableOf`). Every feature brings its tables
-with the statements that migrate them from earlier versions, in the SQL that SQLite and PostgreSQL
-share (TEXT, BIGINT, `?` for parameters, no blobs). A write takes the ledger's lock, so decisions
-rest on the last committed state and can be noted in the ledger's chain in the same transaction.
+A table is declared by the record class of its rows (`TableOf`). Every feature brings its tables,
+in the SQL that SQLite and PostgreSQL share (TEXT, BIGINT, `?` for parameters, no blobs). A write
+takes the ledger's lock, so decisions rest on the last committed state and can be noted in the
+ledger's chain in the same transaction.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ from quiltwork.service.structs import Page, PageQuery, paged
 Result = TypeVar("Result")
 Row = TypeVar("Row")
 
+VERSION = 2
+"""The version of the curator's tables in the first release; earlier checkouts wrote 1."""
 _VERSIONS = """CREATE TABLE IF NOT EXISTS curator_schema (
     part TEXT NOT NULL PRIMARY KEY,
     version BIGINT NOT NULL
@@ -167,12 +169,11 @@ class TableOf(Generic[Row]):
 
 @dataclass(frozen=True)
 class Schema:
-    """The tables of one feature, and the statements that migrate each version to the next."""
+    """The tables and indexes of one feature."""
 
     part: str
     tables: tuple[TableOf[Any], ...] = ()
     indexes: tuple[str, ...] = ()
-    changes: tuple[tuple[str, ...], ...] = ()
 
 
 class Storage:
@@ -183,13 +184,17 @@ class Storage:
         self._store = ledger.store
 
     def prepare(self, schemas: Iterable[Schema]) -> None:
-        """Create the tables of all features, or migrate them to their current version."""
+        """Create the tables of all features that are not there yet.
+
+        Raises:
+            StorageError: if another version of quiltwork wrote them.
+        """
 
         def work(tables: Log) -> None:
             transaction = Transaction(tables)
             transaction.rows(_VERSIONS)
             for schema in schemas:
-                _migrate(transaction, schema)
+                _create(transaction, schema)
 
         self._store.begin(work)
 
@@ -208,20 +213,16 @@ class Storage:
         return self._store.write(lambda tables: work(Transaction(tables, identity)))
 
 
-def _migrate(transaction: Transaction, schema: Schema) -> None:
+def _create(transaction: Transaction, schema: Schema) -> None:
     row = transaction.row("SELECT version FROM curator_schema WHERE part = ?", schema.part)
-    version, newest = (0 if row is None else int(row[0])), 1 + len(schema.changes)
-    if version > newest:
-        raise StorageError(
-            f"The curator's tables for {schema.part!r} have version {version}, but this release "
-            f"supports versions up to {newest}: a newer quiltwork wrote them. Upgrade quiltwork."
-        )
-    creation = [(*(table.created for table in schema.tables), *schema.indexes)]
-    for statements in schema.changes[version - 1 :] if version else creation:
-        for statement in statements:
+    if row is None:
+        for statement in (*(table.created for table in schema.tables), *schema.indexes):
             transaction.rows(statement)
-    transaction.rows(
-        "INSERT INTO curator_schema (part, version) VALUES (?, ?) "
-        "ON CONFLICT (part) DO UPDATE SET version = excluded.version",
-        *(schema.part, newest),
-    )
+        transaction.rows(
+            "INSERT INTO curator_schema (part, version) VALUES (?, ?)", schema.part, VERSION
+        )
+    elif int(row[0]) != VERSION:
+        raise StorageError(
+            f"The curator's tables for {schema.part!r} have version {row[0]}, and this release "
+            f"reads version {VERSION} only. Start the quiltwork that wrote them, or a new database."
+        )
