@@ -114,20 +114,58 @@ def through_a_step(mu, gamma, stay=0.9):
     return np.where(eta > 0, eta * gaussian(mu, inside), 0)
 
 
-@pytest.mark.parametrize(("first", "adaptive"), [(0.1296, 1.0443e-6), (0.0749, 1.0526e-6)])
-def test_choosing_by_what_came_out_tells_more_than_either_plan(first, adaptive):
-    """X_1 is released, then X_1 again or X_2; each plan has δ = 1e-6 at ε = 1."""
+def test_each_plan_keeps_delta_about_both_points_and_choosing_by_the_first_outcome_does_not():
+    """X_1 is released with μ = .1875, then X_1 again or X_2; ε = 1 and δ = 1e-6."""
+    first = 0.1875
     whole = brentq(lambda mu: gaussian(mu, math.e) - 1e-6, 0.05, 1)
     again = math.sqrt(whole**2 - first**2)
     y = np.linspace(-9, 9, 100_001)
     weight = np.exp(-(y**2) / 2) / math.sqrt(2 * math.pi) * (y[1] - y[0])
-    left = math.e / np.exp(first * y + first**2 / 2)  # what is left of γ after the first outcome
 
-    def plan(curve, mu):
+    def after(shown, curve, mu):
+        """The excess left after each outcome of the secret itself, shown with a level."""
+        left = math.e / np.exp(shown * y + shown**2 / 2)
         return both_sides(lambda gamma: curve(mu, gamma), left)
 
-    other = brentq(lambda mu: weight @ plan(through_a_step, mu) - 1e-6, 0.01, 2)
-    a, b = plan(gaussian, again), plan(through_a_step, other)
-    assert weight @ a == pytest.approx(1e-6, rel=1e-6)
-    assert weight @ b == pytest.approx(1e-6, rel=1e-6)
-    assert weight @ np.maximum(a, b) == pytest.approx(adaptive, rel=1e-3)
+    other = brentq(lambda mu: weight @ after(first, through_a_step, mu) - 1e-6, 0.01, 2)
+    assert (again, other) == pytest.approx((0.14447, 0.18198), abs=1e-5)
+    about_first = {
+        "again": after(first, gaussian, again),
+        "other": after(first, through_a_step, other),
+    }
+    for plan in about_first.values():
+        assert weight @ plan == pytest.approx(1e-6, rel=1e-6)
+    # About X_2 the second release is of the secret, and the first one passes a step.
+    assert through_a_step(whole, math.e) == pytest.approx(6.254e-10, rel=1e-3)
+    assert weight @ after(other, through_a_step, first) == pytest.approx(8.614e-7, rel=1e-3)
+    assert weight @ np.maximum(*about_first.values()) == pytest.approx(1.0125e-6, rel=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("second", "shown", "secret", "delta"),
+    [
+        (0.14447, 0, 0, 9.998e-7),
+        (0.14447, 0, 1, 6.253e-10),
+        (0.18198, 1, 0, 9.998e-7),
+        (0.18198, 1, 1, 8.611e-7),
+    ],
+)
+def test_the_excess_of_both_plans_is_that_of_their_densities_in_the_plane(
+    second, shown, secret, delta
+):
+    """Integrated over both outcomes, without curves: plan A shows X_1 again, plan B X_2."""
+    y = np.linspace(-9, 9, 1_501)
+    step = y[1] - y[0]
+
+    def bell(mean):
+        return np.exp(-((y - mean) ** 2) / 2) / math.sqrt(2 * math.pi)
+
+    worlds = [np.zeros((len(y), len(y))) for _ in range(2)]
+    for path in np.ndindex(2, 2):
+        chance = 0.9 if path[0] == path[1] else 0.1
+        worlds[path[secret]] += chance * np.outer(
+            bell(0.1875 * path[0]), bell(second * path[shown])
+        )
+    excess = np.maximum(worlds[1] - math.e * worlds[0], 0).sum() * step**2
+    assert excess == pytest.approx(delta, rel=2e-3)
+    assert excess <= 1e-6
