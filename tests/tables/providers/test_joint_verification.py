@@ -37,7 +37,8 @@ def agreement(names="ABC", constraint=None, m=1, salt=SALT):
 
 
 def own(rows):
-    return Table(pd.DataFrame(rows, columns=["age", "ill"]), None, **ROLES)
+    frame = pd.DataFrame(rows, columns=["age", "ill"], dtype=object)
+    return Table(frame.astype({"age": int}), None, **ROLES, missing="value")
 
 
 def together(agreed, rows, folder, alter=lambda path: None):
@@ -57,23 +58,25 @@ def together(agreed, rows, folder, alter=lambda path: None):
     return told
 
 
-ROW = st.tuples(st.integers(0, 9), st.sampled_from("wxyz"))
+ROW = st.tuples(st.integers(0, 9), st.sampled_from([*"wxyz", None]))
 
 
 @given(
     st.lists(st.lists(ROW, min_size=1, max_size=7), min_size=3, max_size=5),
-    st.sampled_from([(2, 1), (3, 1), (1, 2), (2, 3), (2, 2)]),
+    st.sampled_from([(2, 0), (2, 1), (3, 1), (1, 1), (1, 2), (2, 3), (2, 2)]),
     st.integers(0, 3),
 )
 @settings(max_examples=150)
 def test_the_answer_is_that_of_the_verification_with_all_rows(parts, asked, m):
     """For k, and for l with m up to 1, the same; for more, never private where that is not."""
-    constraint = KAnonymity(asked[0]) & LDiversity(asked[1])
+    constraint = KAnonymity(asked[0])
+    constraint = constraint & LDiversity(asked[1]) if asked[1] else constraint
     rows = dict(zip("ABCDE", parts, strict=False))
     everything = [
         (who, "0..4" if age < 5 else "5..9", ill) for who, part in rows.items() for age, ill in part
     ]
-    pooled = Table(pd.DataFrame(everything, columns=["who", "age", "ill"]), "who", **ROLES)
+    pooled = pd.DataFrame(everything, columns=["who", "age", "ill"], dtype=object)
+    pooled = Table(pooled, "who", **ROLES, missing="value")
     private = verify_m_privacy(pooled, constraint, m).private
     agreed = agreement([*rows], constraint, m)
     counts = [agreed.counted(own(part), 0) for part in parts]
@@ -87,12 +90,14 @@ def test_the_answer_is_that_of_the_verification_with_all_rows(parts, asked, m):
         box
         for box in pooled.frame["age"].unique()
         if not verify_m_privacy(
-            Table(pooled.frame[pooled.frame["age"] == box], "who", **ROLES), constraint, m
+            Table(pooled.frame[pooled.frame["age"] == box], "who", **ROLES, missing="value"),
+            constraint,
+            m,
         ).private
     }
     assert named >= failing
     assert named == failing or m > 1 < asked[1]
-    assert said == private if m <= 1 or asked[1] == 1 else private or not said
+    assert said == private if m <= 1 or asked[1] <= 1 else private or not said
 
 
 def test_values_of_the_test_have_different_numbers():
@@ -198,6 +203,26 @@ def test_others_who_count_another_column_are_refused(tmp_path):
     with pytest.raises(InvalidInputError, match="other boxes, columns"):
         take_step(agreement(), "A", own(GIVEN["A"]), tmp_path)
     assert (tmp_path / "B").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_box_without_any_value_of_others_is_not_one_diverse(tmp_path):
+    """Without b's rows, the box 5..9 has records, but no value."""
+    rows = {"A": [(1, "y"), (1, "x")], "B": [(6, "z")], "C": [(2, "x"), (7, None)]}
+    for number, constraint in enumerate((LDiversity(1), KAnonymity(1) & LDiversity(1))):
+        told = together(agreement(constraint=constraint), rows, tmp_path / str(number))
+        assert {verdict.failing for verdict in told.values()} == {(("5..9",),)}
+    told = together(agreement(constraint=KAnonymity(1)), rows, tmp_path / "k")
+    assert all(verdict.private for verdict in told.values())
+
+
+def test_a_file_of_another_agreement_is_refused_before_waiting_for_more(tmp_path):
+    take_step(agreement(), "A", own(GIVEN["A"]), tmp_path / "A")
+    with pytest.raises(InvalidInputError, match="your own file.*empty folders"):
+        take_step(agreement(constraint=KAnonymity(3)), "A", own(GIVEN["A"]), tmp_path / "A")
+    take_step(agreement(m=2), "B", own(GIVEN["B"]), tmp_path / "B")
+    shutil.copy(tmp_path / "B" / "B-A.share", tmp_path / "A")
+    with pytest.raises(InvalidInputError, match="from B, .*Ask B for the file"):
+        take_step(agreement(), "A", own(GIVEN["A"]), tmp_path / "A")
 
 
 def test_what_cannot_be_agreed_on_is_refused(tmp_path):

@@ -28,7 +28,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
-from itertools import permutations
+from itertools import permutations, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -152,8 +152,9 @@ class Agreement:
 
     @property
     def values(self) -> int:
-        """The number of sensitive values that a box needs; 1 without that constraint."""
-        return self.constraint.values_asked
+        """The number of sensitive values that a box needs; 0 without distinct l-diversity."""
+        # 1-diversity does ask for something: a record whose value is missing has no value.
+        return 0 if as_constraint(self.constraint).records_alone else self.constraint.values_asked
 
     @property
     def names(self) -> list[tuple[str, ...]]:
@@ -169,7 +170,7 @@ class Agreement:
         If values are counted, all providers must count those of the same columns in the same way.
         """
         columns: list[Any] = [self.boxes.quasi_identifiers, []]
-        if self.values > 1:
+        if self.values:
             # Providers that count other columns or levels would verify different values.
             columns[1] = [*own.sensitive, sorted(own.levels.items()), own.count_missing]
         parameters = [self.k, self.values, self.m, BUCKETS]
@@ -268,6 +269,7 @@ def take_step(
         # Shares are secrets: the folder is readable by its owner alone.
         target.mkdir(0o700, exist_ok=True)
     run = _Run(agreed.digest(own), me, target, others)
+    run.refuse_other_agreements()
     written = [run.write_share(other) for other in run.others if not run.share(me, other).exists()]
     shares = [run.share(other, me) for other in run.others]
     if missing := tuple(path.name for path in shares if not path.exists()):
@@ -302,6 +304,16 @@ class _Run:
         # Written once: a second seed for the same run would reveal differences.
         return self._write(self.share(self.me, other), "share", {"seed": secrets.token_hex(32)})
 
+    def refuse_other_agreements(self) -> None:
+        """Refuse files of another agreement at once: waiting for the rest would be in vain."""
+        for other in self.others:
+            for path in (self.share(self.me, other), self.share(other, self.me)):
+                if path.exists():
+                    self._read(path, "share", "seed")
+        for name, kind in product((self.me, *self.others), ("counts", "rare")):
+            if (path := self.folder / f"{name}.{kind}").exists():
+                self._read(path, kind, "numbers")
+
     def _write(self, path: Path, kind: str, body: dict[str, Any]) -> Path:
         document = {"kind": kind, "agreed": self.digest, **body}
         files.write(path, files.dump("joint", 1, document), files.OWNER_ONLY)
@@ -311,9 +323,15 @@ class _Run:
         """Return a field of a file, if the file belongs to this agreement."""
         document = files.load(files.read_bytes(path), "joint", (1,))
         if (document.get("kind"), document.get("agreed")) != (kind, self.digest):
+            files_of = {self.share(n, self.me): n for n in self.others}
+            files_of |= {self.folder / f"{n}.{kind}": n for n in self.others}
+            whose, remedy = "your own file", "All providers must begin again with empty folders."
+            if path in files_of:
+                whose = f"from {files_of[path]}"
+                remedy = f"Ask {files_of[path]} for the file of this agreement."
             raise InvalidInputError(
-                f"{path.name!r} was made for other boxes, columns, providers, constraints "
-                "or salt. Ask its provider for the file of this agreement."
+                f"{path.name!r}, {whose}, was made for other boxes, columns, providers, "
+                f"constraints or salt. {remedy}"
             )
         if not isinstance(document.get(field), str):
             raise InvalidInputError(
@@ -377,10 +395,17 @@ class _Run:
 
 
 def first_numbers(agreed: Agreement, counts: Counts) -> NDArray[np.bool_]:
-    """Return, for each box, whether there are at least 1, …, k own rows, and which values occur."""
+    """Return, for each box, whether there are at least 1, …, k own rows, and which values occur.
+
+    For l = 1 all values are one: it is enough that some row has a value, whichever.
+    """
     at_least = counts.sum(axis=1)[:, None] >= np.arange(1, agreed.k + 1)
+    if not agreed.values:
+        return at_least
     occurring = counts[:, :BUCKETS] > 0
-    return np.concatenate([at_least, occurring], axis=1) if agreed.values > 1 else at_least
+    if agreed.values == 1:
+        occurring = occurring.any(axis=1, keepdims=True)
+    return np.concatenate([at_least, occurring], axis=1)
 
 
 class OpenedSums:
@@ -401,7 +426,7 @@ class OpenedSums:
         remaining = np.maximum(self.having - self.many[:, None], 0).sum(axis=1)
         self.failing = [g for g in self.boxes.tolist() if remaining[g] < agreed.k]
         self.open: list[int] = []
-        if agreed.values > 1:
+        if agreed.values:
             for g in sorted({*self.boxes.tolist()} - {*self.failing}):
                 rarest = np.sort(self.holders[g][self.holders[g] > 0])[: max(self.removed(g), 0)]
                 if self.removed(g) <= 0 or rarest.sum() <= self.many[g]:
