@@ -91,3 +91,55 @@ def test_a_file_that_is_named_twice_is_refused(tmp_path):
     (tmp_path / "a.csv").write_text("age\n31\n")
     with pytest.raises(InvalidInputError, match="is given twice"):
         check_files([str(tmp_path / "a.csv")] * 2)
+
+
+def test_every_stray_cell_and_spelling_is_in_json_and_the_report_counts_the_rest(tmp_path):
+    path = tmp_path / "a.csv"
+    spellings = ["flu", "Flu", "FLU", "flU", "fLu", "FlU", "fLU"]
+    rows = [f"{n},{ill}" for n, ill in enumerate(spellings * 3)]
+    rows += [f"{n}x,{'a' * n} b" for n in range(8)]
+    rows += [f"{n + 100},{'A' * n} b" for n in range(8)]
+    path.write_text("\n".join(["age,ill", *rows]) + "\n")
+    found = check_files([str(path)])
+    age, ill = column(found, "age"), column(found, "ill")
+    assert [(stray.cell, stray.row) for stray in age.strays] == [
+        (f"{n}x", 22 + n) for n in range(8)
+    ]
+    assert sorted(map(len, ill.spellings)) == [2] * 7 + [7]
+    assert sorted(found.body()["columns"][1]["spellings"][0]) == sorted(spellings)
+    said = found.explain()
+    assert "'4x' (row 26 of" in said
+    assert "'5x'" not in said
+    assert "… and 3 more (--json lists all)" in said
+    assert "… and 2 more (--json lists all)" in said
+    assert "… and 3 more in several spellings" in said
+
+
+def test_the_share_of_missing_cells_is_of_the_files_that_have_the_column(tmp_path):
+    one, two = tmp_path / "one.csv", tmp_path / "two.csv"
+    one.write_text("age,ill\n31,\n33,flu\n")
+    two.write_text("age\n" + "40\n" * 6)
+    found = check_files([str(one), str(two)])
+    assert column(found, "ill").rows == 2
+    assert "1 cell missing (50 %)" in found.explain().replace("\xa0", " ").replace("50.0", "50")
+
+
+@pytest.mark.parametrize(
+    ("cells", "expected"),
+    [
+        (["5,5", "6,25", "7"], "decimal commas"),
+        (["1.234,50", "-3,5", "n/a"], "decimal commas"),
+        (["12.03.2024", "1.4.24"], "dates"),
+        (["03/12/2024"], "dates"),
+        (["5,5", "flu"], ""),
+        (["12.03.2024", "flu"], ""),
+        (["flu", "cold"], ""),
+    ],
+)
+def test_a_column_of_numbers_or_dates_in_another_notation_is_named(tmp_path, cells, expected):
+    path = tmp_path / "a.csv"
+    path.write_text("\n".join(["age;ill", *(f"{cell};flu" for cell in cells)]) + "\n")
+    found = check_files([str(path)])
+    age = column(found, "age")
+    assert (age.type, age.foreign) == ("text", expected)
+    assert ("looks like" in found.explain()) == bool(expected)

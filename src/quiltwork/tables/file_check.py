@@ -7,8 +7,9 @@ files, and a sort of the distinct cells of each column.
 
 from __future__ import annotations
 
+import re
 from collections import Counter, defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -23,7 +24,7 @@ from quiltwork.tables.input.csv_files import ColumnReading
 from quiltwork.tables.input.frames import FileReading, arrow, is_table_file, read_files
 
 _SHOWN = 5
-"""The most cells, spellings or names that are listed of one kind."""
+"""The most cells, spellings or names of one kind that the report prints; JSON has all."""
 
 
 @dataclass(frozen=True)
@@ -49,18 +50,21 @@ class ColumnCheck(ResultBase):
     Attributes:
         name: of the column.
         files: the number of files that have it.
+        rows: the number of rows of these files.
         type: the type as which it is read, the same in all files.
         distinct: the number of distinct values.
         missing: the number of cells that are empty, or a word for a missing value.
         words: words for missing values in a column of numbers, dates or times.
         ends: the first and the last value, if they are ordered.
         mostly: for a column of text, the type of most of its cells; empty if there is none.
-        strays: the other cells then, up to a few: without them the column would have an order.
-        spellings: values in several spellings, up to a few, with their cells.
+        strays: the other cells then: without them the column would have an order.
+        spellings: values in several spellings, with their cells.
+        foreign: numbers or dates in a notation that is read as text, if that is all it has.
     """
 
     name: str
     files: int
+    rows: int
     type: str
     distinct: int
     missing: int
@@ -69,8 +73,9 @@ class ColumnCheck(ResultBase):
     mostly: str = ""
     strays: tuple[StrayCell, ...] = ()
     spellings: tuple[tuple[str, ...], ...] = ()
+    foreign: str = ""
 
-    def lines(self, rows: int, files: int) -> list[str]:
+    def lines(self, files: int) -> list[str]:
         """Return the lines to print about the column."""
         summary = f"{self.name}: {self.type}, {counted(self.distinct, 'value')}"
         if self.ends:
@@ -81,29 +86,41 @@ class ColumnCheck(ResultBase):
                 f"It is in {self.files:,} of {files:,} files; others may use another name for it."
             )
         if self.words and self.type == "text":
-            words = ", ".join(map(repr, self.words))
+            words = _first(map(repr, self.words))
             lines.append(f"{words} are read as values; --na makes such cells missing.")
         if self.missing:
-            words = ", ".join(filter(None, self.words))
+            words = _first(filter(None, self.words))
             words = f", {words} among them" if words and self.type != "text" else ""
-            lines.append(
-                f"{counted(self.missing, 'cell')} missing ({percent(self.missing / rows)}){words}."
-            )
+            share = percent(self.missing / self.rows)
+            lines.append(f"{counted(self.missing, 'cell')} missing ({share}){words}.")
+        if self.foreign:
+            lines.append(_FOREIGN[self.foreign])
         if self.strays:
-            cells = "; ".join(
+            shown = (
                 f"{stray.cell!r} (row {stray.row:,} of {stray.file}"
                 + (f", {stray.number:,} times)" if stray.number > 1 else ")")
                 for stray in self.strays
             )
+            cells = _first(shown, "; ")
             lines.append(
                 f"It is text because some cells are not {self.mostly}: {cells}. Correct them, or "
                 "declare them as missing (--na)."
             )
         lines += [
-            f"Several spellings of one value: {', '.join(map(repr, cells_of_value))}."
-            for cells_of_value in self.spellings
+            f"Several spellings of one value: {_first(map(repr, cells_of_value))}."
+            for cells_of_value in self.spellings[:_SHOWN]
         ]
+        if (more := len(self.spellings) - _SHOWN) > 0:
+            lines.append(f"… and {more:,} more in several spellings; --json lists all.")
         return [lines[0], *(f"  {line}" for line in lines[1:])]
+
+
+def _first(texts: Iterable[str], separator: str = ", ") -> str:
+    """Join the first few texts, and say how many more there are."""
+    listed = list(texts)
+    if len(listed) > _SHOWN:
+        listed[_SHOWN:] = [f"… and {len(listed) - _SHOWN:,} more (--json lists all)"]
+    return separator.join(listed)
 
 
 @dataclass(frozen=True)
@@ -130,7 +147,6 @@ class FileCheck(ResultBase):
 
     def explain(self) -> str:
         """Return the report: how each column is read, and what looks wrong."""
-        total = sum(self.rows.values())
         lines = [f"{name}: {counted(number, 'row')}." for name, number in self.rows.items()]
         lines += [
             f"{name} may have no header: its first line has numbers or dates where names are "
@@ -138,7 +154,7 @@ class FileCheck(ResultBase):
             for name in self.headless
         ]
         for column in self.columns:
-            lines += column.lines(total, len(self.rows))
+            lines += column.lines(len(self.rows))
         for names in self.alike:
             listed = ", ".join(map(repr, names))
             lines.append(
@@ -240,10 +256,11 @@ def _check_column(name: str, columns: dict[str, Any], text: Collection[str]) -> 
     check = ColumnCheck(
         name=name,
         files=len(columns),
+        rows=sum(map(len, columns.values())),
         type=" and ".join(sorted({str(column.type) for column in columns.values()})),
         distinct=len(cells),
         missing=nulls,
-        spellings=tuple(tuple(cells_of_value[:_SHOWN]) for cells_of_value in respelled[:_SHOWN]),
+        spellings=tuple(map(tuple, respelled)),
     )
     if not texts or name in text:
         return check if not texts else replace(check, type="text, as requested")
@@ -251,11 +268,12 @@ def _check_column(name: str, columns: dict[str, Any], text: Collection[str]) -> 
     if reading.type == "text":
         strays = reading.strays
         words = tuple(sorted({cell for cell in cells if canonical_value(cell) is None} - {""}))
-        check = replace(check, words=words[:_SHOWN])
+        check = replace(check, type="text", words=words)
         if strays is None:
-            return replace(check, type="text")
-        shown = [_where(texts, cell, cells[cell]) for cell in strays[1][:_SHOWN]]
-        return replace(check, type="text", mostly=_PLURAL[strays[0]], strays=tuple(shown))
+            return replace(check, foreign=_foreign_notation(set(cells) - set(words)))
+        positions = _positions(texts)
+        shown = [StrayCell(*positions[cell], cell, cells[cell]) for cell in strays[1]]
+        return replace(check, mostly=_PLURAL[strays[0]], strays=tuple(shown))
     order = [value for column in reading.columns for value in _ends(column)]
     ends = sorted(order, key=lambda end: end[0])
     return replace(
@@ -285,15 +303,37 @@ def _ends(column: Any) -> list[tuple[Any, str]]:
     )
 
 
-def _where(columns: dict[str, Any], cell: str, number: int) -> StrayCell:
-    """Return the first position of a cell."""
-    import pyarrow.compute as pc
-
+def _positions(columns: dict[str, Any]) -> dict[str, tuple[str, int]]:
+    """Return the file and the row, counted from 1, in which each cell occurs first."""
+    positions: dict[str, tuple[str, int]] = {}
     for file, column in columns.items():
-        row = pc.index(column, cell).as_py()
-        if row >= 0:
-            return StrayCell(file, row + 1, cell, number)
-    raise LookupError("the cell is in one of the columns")
+        encoded = column.combine_chunks().dictionary_encode()
+        codes = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
+        for code, row in zip(*np.unique(codes, return_index=True), strict=True):
+            if code >= 0:
+                positions.setdefault(encoded.dictionary[int(code)].as_py(), (file, int(row) + 1))
+    return positions
+
+
+_FOREIGN = {
+    "decimal commas": "It is text, and looks like numbers with decimal commas. Write 5.5 for 5,5 "
+    "if the column should have an order.",
+    "dates": "It is text, and looks like dates that are not written as 2024-03-12. Write them so "
+    "if the column should have an order.",
+}
+_DECIMAL_COMMA = re.compile(r"\s*[+-]?(\d+|\d{1,3}(\.\d{3})+),\d+\s*")
+_OTHER_DATE = re.compile(
+    r"\s*(\d{1,2}[./-]\d{1,2}[./-](\d{4}|\d{2})|\d{4}[./]\d{1,2}[./]\d{1,2})\s*"
+)
+
+
+def _foreign_notation(cells: Collection[str]) -> str:
+    """Return the notation of cells that are all numbers with decimal commas, or dates; else ""."""
+    commas = [cell for cell in cells if _DECIMAL_COMMA.fullmatch(cell)]
+    # Beside decimal commas, whole numbers are usual.
+    if commas and all(ordered_key(cell) for cell in set(cells) - set(commas)):
+        return "decimal commas"
+    return "dates" if cells and all(map(_OTHER_DATE.fullmatch, cells)) else ""
 
 
 def _duplicates(tables: Sequence[Any]) -> tuple[int, int]:
