@@ -217,11 +217,11 @@ def test_a_box_without_any_value_of_others_is_not_one_diverse(tmp_path):
 
 def test_a_file_of_another_agreement_is_refused_before_waiting_for_more(tmp_path):
     take_step(agreement(), "A", own(GIVEN["A"]), tmp_path / "A")
-    with pytest.raises(InvalidInputError, match="your own file.*empty folders"):
+    with pytest.raises(InvalidInputError, match=r"your own file.*empty folders"):
         take_step(agreement(constraint=KAnonymity(3)), "A", own(GIVEN["A"]), tmp_path / "A")
     take_step(agreement(m=2), "B", own(GIVEN["B"]), tmp_path / "B")
     shutil.copy(tmp_path / "B" / "B-A.share", tmp_path / "A")
-    with pytest.raises(InvalidInputError, match="from B, .*Ask B for the file"):
+    with pytest.raises(InvalidInputError, match=r"from B, .*Ask B for the file"):
         take_step(agreement(), "A", own(GIVEN["A"]), tmp_path / "A")
 
 

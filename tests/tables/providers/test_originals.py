@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import dataclasses
 from collections import Counter
 from itertools import combinations, product
 
@@ -204,7 +205,11 @@ def test_the_weakest_coalition_leaves_fewest(m):
 def test_nothing_is_weak_where_every_coalition_is_withstood():
     frame = hospitals()
     made = anonymize(Table(frame, "who", **WIDE), KAnonymity(4), m=2)
-    assert "withstands every coalition that leaves one of them out" in made.explain()
+    everyone = "withstands every coalition that leaves one of them out"
+    assert f"{everyone}." in made.explain()
+    least = anonymize(Table(frame, "who", **WIDE), KAnonymity(4), m=2)
+    withstood = dataclasses.replace(for_providers(least), asked=0).withstood
+    assert f"{everyone}, although only 0 was requested: m = 2 costs nothing here." in withstood
     alone = anonymize(Table(frame, None, **WIDE), KAnonymity(4), m=0)
     assert for_providers(alone).explain() == ""
 

@@ -90,14 +90,17 @@ class ForProviders(ResultBase):
     def withstood(self) -> str:
         """How many providers may collude, and who would break it next, in words."""
         breach = self.safe.breach
+        # No coalition of all providers leaves anybody to protect.
+        most = int(self.safe) if breach is not None else len(self.rows) - 1
+        coalitions = f"{most} colluding"
         if breach is None:
-            return "It withstands every coalition that leaves one of them out."
-        sentence = f"It withstands {int(self.safe)} colluding. "
-        if int(self.safe) > self.asked:
-            sentence = (
-                f"It withstands {int(self.safe)} colluding, although only {self.asked} was "
-                f"requested: m = {int(self.safe)} costs nothing here. "
-            )
+            coalitions = "every coalition that leaves one of them out"
+        sentence = f"It withstands {coalitions}"
+        if most > self.asked:
+            sentence += f", although only {self.asked} was requested: m = {most} costs nothing here"
+        sentence += ". "
+        if breach is None:
+            return sentence.strip()
         if not breach.settled or breach.outsiders:
             return sentence + f"Whether it withstands {breach.m} is undecided."
         left = f"{breach.left_size:,} record{'' if breach.left_size == 1 else 's'} of others"
