@@ -400,12 +400,11 @@ def first_numbers(agreed: Agreement, counts: Counts) -> NDArray[np.bool_]:
     For l = 1 all values are one: it is enough that some row has a value, whichever.
     """
     at_least = counts.sum(axis=1)[:, None] >= np.arange(1, agreed.k + 1)
-    if not agreed.values:
-        return at_least
-    occurring = counts[:, :BUCKETS] > 0
+    by_value = counts[:, :BUCKETS]
     if agreed.values == 1:
-        occurring = occurring.any(axis=1, keepdims=True)
-    return np.concatenate([at_least, occurring], axis=1)
+        by_value = by_value.sum(axis=1, keepdims=True)
+    numbers = np.concatenate([at_least, by_value > 0], axis=1) if agreed.values else at_least
+    return np.asarray(numbers, dtype=np.bool_)
 
 
 class OpenedSums:
