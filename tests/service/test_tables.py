@@ -300,7 +300,7 @@ def test_hierarchies_and_the_method_are_rules(clinic):
     [
         ({"text": ["weight"]}, "give it no role"),
         ({"sensitive": "age"}, "once"),
-        ({"hierarchies": {"ill": [["flu", "*"]]}}, "sensitive column has none"),
+        ({"hierarchies": {"ill": [["flu", "*"]]}}, "Declare the level of its hierarchy"),
         ({"hierarchies": {"age": [["20", "*"], ["20", "x"]]}}, "hierarchy"),
     ],
 )
@@ -320,3 +320,94 @@ def test_rules_stay_as_they_were_when_rows_were_given(clinic):
     for provider in ("pia", "petra", "paul"):
         clinic.told(provider, "DELETE", "/v1/tables/clinic/rows")
     clinic.told("olga", "PUT", "/v1/tables/clinic/rules", json=bare)
+
+
+CHAPTERS = [["E11", "E*", "*"], ["E10", "E*", "*"], ["I10", "I*", "*"], ["=I50", "I*", "*"]]
+
+
+def coded(seed, number=40):
+    draw = np.random.default_rng(seed)
+    ages, ills = draw.integers(20, 80, number), draw.choice([row[0] for row in CHAPTERS], number)
+    return "age,ill\n" + "".join(f"{a},{ill}\n" for a, ill in zip(ages, ills, strict=True))
+
+
+def coded_clinic(team, **rules):
+    """Rules about chapters of diagnoses, and two providers' rows."""
+    rules = {"quasi_identifiers": ["age"], "sensitive": "ill", "k": 3, "l": 2, **rules}
+    for provider in ("pia", "petra", "paul"):
+        team.told(provider, "DELETE", "/v1/tables/clinic/rows")
+    team.told("olga", "PUT", "/v1/tables/clinic/rules", json=rules)
+    for n, provider in enumerate(("pia", "petra", "paul")):
+        assert give(team, provider, coded(n)).status_code == 200
+
+
+def test_l_is_counted_over_chapters_as_on_the_command_line(clinic):
+    coded_clinic(clinic, hierarchies={"ill": CHAPTERS}, levels={"ill": 1}, split="range")
+    assert published(clinic)["state"] == "done"
+    text = clinic.told("anna", "GET", "/v1/tables/clinic/publication")["content"]
+    groups = {}
+    for row in parsed(text):
+        groups.setdefault(row["age"], set()).add(row["ill"].lstrip("'=")[0])
+    assert len(groups) > 1
+    assert set(map(len, groups.values())) == {2}  # every group has both chapters
+    frames = {name: pandas.DataFrame(parsed(coded(n))) for n, name in enumerate("abc")}
+    pooled = Table.concat(
+        {name: frame.astype({"age": int}) for name, frame in frames.items()},
+        *(["age"], "ill"),
+        hierarchies={"ill": CHAPTERS},
+        levels={"ill": 1},
+    )
+    direct = anonymize(pooled, KAnonymity(3) & LDiversity(2), m=1, split="range")
+    assert [row["age"] for row in parsed(text)] == direct.frame["age"].tolist()
+    check = clinic.told("pia", "GET", "/v1/tables/clinic/check")
+    assert (check["found"]["own_rows"], check["found"]["unmatched"]) == (40, 0)
+    assert check["found"]["verdict"] == "holds"
+
+
+def test_a_file_is_checked_against_the_hierarchy_of_the_sensitive_column(clinic):
+    coded_clinic(clinic, hierarchies={"ill": CHAPTERS}, levels={"ill": 1})
+    refused = give(clinic, "pia", coded(1).replace("E10", "Z99"))
+    assert refused.status_code == 422
+    assert "is not in its hierarchy; add a line for it" in refused.json()["detail"]
+
+
+def test_a_missing_value_counts_towards_l_if_the_rules_say_so(clinic):
+    text = "age,ill\n" + "".join(f"{20 + n},{'flu' if n % 2 else ''}\n" for n in range(40))
+    for counts, state in ((False, "failed"), (True, "done")):
+        coded_clinic(clinic, missing="value", count_missing=counts)
+        for provider in ("pia", "petra", "paul"):
+            give(clinic, provider, text)
+        assert published(clinic)["state"] == state
+
+
+def test_boxes_cuts_and_suppression_are_passed_on(clinic):
+    coded_clinic(clinic, boxes="disjoint", blind=True, suppression=0.5, split="loss")
+    assert published(clinic)["state"] == "done"
+    frames = {name: pandas.DataFrame(parsed(coded(n))) for n, name in enumerate("abc")}
+    pooled = Table.concat(
+        {name: frame.astype({"age": int}) for name, frame in frames.items()}, ["age"], "ill"
+    )
+    options = {"boxes": "disjoint", "blind": True, "suppression": 0.5, "split": "loss"}
+    direct = anonymize(pooled, KAnonymity(3) & LDiversity(2), m=1, **options)
+    text = clinic.told("anna", "GET", "/v1/tables/clinic/publication")["content"]
+    assert [row["age"] for row in parsed(text)] == direct.frame["age"].tolist()
+    assert clinic.told("pia", "GET", "/v1/tables/clinic/check")["found"]["verdict"] == "holds"
+
+
+@pytest.mark.parametrize(
+    ("rules", "sentence"),
+    [
+        ({"hierarchies": {"ill": CHAPTERS}, "levels": {"ill": 3}}, "level 3 does not exist"),
+        ({"levels": {"ill": 1}}, "not a sensitive column with a hierarchy"),
+        ({"levels": {"age": 1}}, "not a sensitive column with a hierarchy"),
+        ({"levels": {"who": 1}}, "give it no role"),
+        ({"boxes": "disjoint", "method": "separate"}, "cannot be combined"),
+        ({"blind": True, "split": "fitness"}, "cannot be combined"),
+        ({"suppression": 1}, "suppression"),
+    ],
+)
+def test_rules_under_which_nothing_could_be_published_are_refused_at_once(team, rules, sentence):
+    rules = {"quasi_identifiers": ["age"], "sensitive": "ill", "k": 3, **rules}
+    refused = team.ask("olga", "POST", "/v1/tables", json={"name": "c", "rules": rules})
+    assert refused.status_code == 422
+    assert sentence in refused.json()["detail"]

@@ -41,10 +41,12 @@ _Small = Annotated[int, Meta(ge=1, le=10**6)]
 class TableRules(Document, frozen=True):
     """The roles of columns, how cells are read, and the guarantee for every published group.
 
-    Missing values are refused, or with `missing="value"` are a value of their own, which does not
-    count towards l in the sensitive column. `text` lists columns read as text; `types` fixes the
-    type of others and `na_values` the words for a missing value, so that no provider's cells change
-    how another's are read. `hierarchies` holds the rows of a tree for each column, leaf to root.
+    Missing values are refused, or with `missing="value"` are a value of their own, which counts
+    towards l in the sensitive column only with `count_missing`. `text` lists columns read as text;
+    `types` fixes the type of others and `na_values` the words for a missing value, so that no
+    provider's cells change how another's are read. `hierarchies` holds the rows of a tree for each
+    column, leaf to root; that of the sensitive column needs a level in `levels`, at which values
+    are counted. `split`, `blind`, `boxes` and `suppression` are options of `anonymize`.
     """
 
     quasi_identifiers: Annotated[list[Column], Meta(min_length=1, max_length=50)]
@@ -59,7 +61,13 @@ class TableRules(Document, frozen=True):
     )
     na_values: Annotated[list[str], Meta(max_length=50)] = msgspec.field(default_factory=list)
     hierarchies: dict[Column, list[list[str]]] = msgspec.field(default_factory=dict)
+    levels: dict[Column, Annotated[int, Meta(ge=1)]] = msgspec.field(default_factory=dict)
+    count_missing: bool = False
     method: Literal["provider-aware", "baseline", "separate"] = "provider-aware"
+    split: Literal["loss", "range", "fitness"] | None = None
+    blind: bool = False
+    boxes: Literal["overlapping", "disjoint"] = "overlapping"
+    suppression: Annotated[float, Meta(ge=0, lt=1)] = 0
 
     @property
     def constraint(self) -> Constraint:
@@ -78,54 +86,68 @@ class TableRules(Document, frozen=True):
         """Refuse contradictory rules.
 
         Raises:
-            InvalidInputError: for a column with two roles, and for a malformed hierarchy.
+            InvalidInputError: for a column with two roles, a malformed hierarchy, a level that it
+                does not have, and options that cannot be combined.
         """
+        from quiltwork.tables.anonymization import parse_recipe
         from quiltwork.tables.codes.hierarchies import Hierarchy
+        from quiltwork.tables.input.frames import arrow
+        from quiltwork.tables.table import hierarchy_with_level
 
         if len(set(self.columns)) < len(self.columns):
             raise InvalidInputError(
                 "Each column is listed once: as a quasi-identifier or as sensitive."
             )
-        if unused := sorted({*self.text, *self.types, *self.hierarchies} - set(self.columns)):
+        declared = {*self.text, *self.types, *self.hierarchies, *self.levels}
+        if unused := sorted(declared - set(self.columns)):
             raise InvalidInputError(
                 f"The rules say how column {unused[0]!r} is read, but give it no role."
             )
-        if self.sensitive in self.hierarchies:
-            raise InvalidInputError(
-                "Hierarchies are for quasi-identifiers; the sensitive column has none."
-            )
         for name, rows in self.hierarchies.items():
             Hierarchy.read(rows, name)
+        # A table without rows is refused for what would refuse every provider's, or the job.
+        empty = self._declared(arrow().table({name: [] for name in self.columns}))
+        for name in self.levels:
+            hierarchy_with_level(empty, name)
+        parse_recipe(empty, self.constraint, self.m, **self.options)
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of `anonymize` besides the constraint and m."""
+        names = ("method", "split", "blind", "boxes", "suppression")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def _declarations(self) -> dict[str, Any]:
+        """What a `Table` declares besides the reading of files."""
+        roles = ("quasi_identifiers", "sensitive")
+        names = (*roles, "hierarchies", "missing", "levels", "count_missing")
+        return {name: getattr(self, name) for name in names}
+
+    @property
+    def _reading(self) -> dict[str, Any]:
+        """How the cells of files are read."""
+        return {"text": self.text, "types": self.types, "na_values": self.na_values}
+
+    def _declared(self, frame: Any, **reading: Any) -> Table:
+        from quiltwork.tables import Table
+
+        return Table(frame, provider=None, **self._declarations, **reading)
 
     def table(self, path: Path) -> Table:
         """Read one provider's file as a table."""
-        from quiltwork.tables import Table
-
-        return Table(
-            *(str(path), None, self.quasi_identifiers, self.sensitive),
-            hierarchies=self.hierarchies,
-            missing=self.missing,
-            text=self.text,
-            types=self.types,
-            na_values=self.na_values,
-        )
+        return self._declared(str(path), **self._reading)
 
     def published(self, path: Path) -> Table:
-        """Read a published file, whose labels are texts that are not generalized further."""
-        return replace(self, hierarchies={}, types={}).table(path)
+        """Read a published file: quasi-identifiers are labels, sensitive values are as given."""
+        trees = {name: rows for name, rows in self.hierarchies.items() if name == self.sensitive}
+        return replace(self, hierarchies=trees, types={}).table(path)
 
     def pooled(self, paths: Mapping[str, str]) -> Table:
         """Read the files of all providers as one table."""
         from quiltwork.tables import Table
 
-        return Table.concat(
-            *(paths, self.quasi_identifiers, self.sensitive),
-            text=self.text,
-            types=self.types,
-            na_values=self.na_values,
-            hierarchies=self.hierarchies,
-            missing=self.missing,
-        )
+        return Table.concat(paths, **self._declarations, **self._reading)
 
 
 State: TypeAlias = Literal["collecting", "publishing", "published"]
@@ -393,7 +415,9 @@ def published_from(
             for part in parts
         }
         pooled = rules.pooled(paths)
-        publication = anonymize(pooled, rules.constraint, rules.m, rules.method, progress=progress)
+        publication = anonymize(
+            pooled, rules.constraint, rules.m, progress=progress, **rules.options
+        )
     report = _report(publication)
     # "escape" keeps a provider's cell such as =HYPERLINK(1) from becoming a formula.
     content = publication.write(folder / "published.csv", "escape").read_bytes()

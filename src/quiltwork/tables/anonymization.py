@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from fractions import Fraction
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -110,34 +111,21 @@ def anonymize(
 
     Theorem: docs/theory/anonymization.md
     """
-    rule = as_constraint(constraint)
-    coalition = parse_m(m)
     if progress is not None and not callable(progress):
         raise InvalidInputError(
             f"progress must be a function of rows done and all rows, not {shortened(progress)}."
         )
-    choice(method, get_args(Method), "method")
     choice(backend, get_args(Backend), "backend")
-    chosen_split: Split = "range" if method == "baseline" else "loss"
-    if split is not None:
-        choice(split, get_args(Split), "split")
-        chosen_split = split
-    flag(relaxed, "relaxed")
-    flag(blind, "blind")
-    share = to_fraction(suppression, "suppression")
-    if not 0 <= share < 1:
-        raise InvalidInputError(
-            f"suppression is the share of rows that may be left out, at least 0 and below 1, not "
-            f"{shortened(suppression)}."
-        )
     on_spark = as_table(table).kind == "spark" or backend == "spark"
-    if choice(boxes, get_args(Overlap), "boxes") == "disjoint":
-        _check_disjoint(table, method, relaxed)
-    if blind:
-        _check_blind(table, rule, on_spark, relaxed or chosen_split == "fitness", bool(share))
-    splits = method == "provider-aware" and boxes == "overlapping"
-    rules = CutRules(splits, chosen_split, relaxed)
-    recipe = Recipe(rule, coalition, method, rules, blind, boxes)
+    recipe, share = parse_recipe(
+        *(table, constraint, m, method),
+        split=split,
+        relaxed=relaxed,
+        suppression=suppression,
+        blind=blind,
+        boxes=boxes,
+        on_spark=on_spark,
+    )
     if on_spark:
         from quiltwork.tables.spark import anonymize_spark
 
@@ -147,7 +135,7 @@ def anonymize(
                 "does not fit one machine, drop outliers first."
             )
         return anonymize_spark(table, recipe, progress)
-    encoded = table.encoded
+    rule, coalition, encoded = recipe.constraint, recipe.m, table.encoded
     records = records_of(encoded)
     bound = rule.bind(encoded)
     allowed = int(share * encoded.rows)
@@ -186,15 +174,58 @@ def anonymize(
     if (
         not verdict.private
         and not blind
-        and rules.provider_splits
+        and recipe.rules.provider_splits
         and not provider_splits_are_sound(rule)
     ):
-        no_splits = replace(rules, provider_splits=False)
+        no_splits = replace(recipe.rules, provider_splits=False)
         publication, verdict = attempt(replace(recipe, rules=no_splits))
     # The verification is the guarantee: nothing that it does not prove is returned.
     if not verdict.private:
         raise verdict.as_error
     return LocalPublication.of(publication)
+
+
+def parse_recipe(
+    table: Table,
+    constraint: Constraint | Callable[..., bool],
+    m: int,
+    method: Method = "provider-aware",
+    *,
+    split: Split | None = None,
+    relaxed: bool = False,
+    suppression: Any = 0,
+    blind: bool = False,
+    boxes: Overlap = "overlapping",
+    on_spark: bool = False,
+) -> tuple[Recipe, Fraction]:
+    """Check the options of `anonymize`, without reading rows; return them with the suppression.
+
+    Raises:
+        InvalidInputError: for unknown choices, and options that cannot be combined.
+        UnsupportedError: for combinations without a proof.
+    """
+    rule = as_constraint(constraint)
+    coalition = parse_m(m)
+    choice(method, get_args(Method), "method")
+    chosen_split: Split = "range" if method == "baseline" else "loss"
+    if split is not None:
+        choice(split, get_args(Split), "split")
+        chosen_split = split
+    flag(relaxed, "relaxed")
+    flag(blind, "blind")
+    share = to_fraction(suppression, "suppression")
+    if not 0 <= share < 1:
+        raise InvalidInputError(
+            f"suppression is the share of rows that may be left out, at least 0 and below 1, not "
+            f"{shortened(suppression)}."
+        )
+    if choice(boxes, get_args(Overlap), "boxes") == "disjoint":
+        _check_disjoint(table, method, relaxed)
+    if blind:
+        _check_blind(table, rule, on_spark, relaxed or chosen_split == "fitness", bool(share))
+    splits = method == "provider-aware" and boxes == "overlapping"
+    rules = CutRules(splits, chosen_split, relaxed)
+    return Recipe(rule, coalition, method, rules, blind, boxes), share
 
 
 def _check_disjoint(table: Table, method: Method, relaxed: bool) -> None:

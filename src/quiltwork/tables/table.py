@@ -288,16 +288,21 @@ def secret_classes(
 
 def _at_level(table: Table, column: Column) -> Column:
     """Return a sensitive column by the labels of its declared level, or as it is."""
-    level = table.levels.get(column.name)
-    if level is None:
+    if column.name not in table.levels:
         return column
-    tree = Hierarchy.read(table.hierarchies[column.name], column.name)
+    tree = hierarchy_with_level(table, column.name)
+    return classes_at(column, tree, table.levels[column.name], table.data.where)
+
+
+def hierarchy_with_level(table: Table, name: str) -> Hierarchy:
+    """Return the hierarchy of a sensitive column; refuse it if it lacks the declared level."""
+    tree, level = Hierarchy.read(table.hierarchies[name], name), table.levels[name]
     if level >= tree.depth:
         raise InvalidInputError(
-            f"The hierarchy of {column.name!r} has levels 1 to {tree.depth - 1} above its values; "
+            f"The hierarchy of {name!r} has levels 1 to {tree.depth - 1} above its values; "
             f"level {level} does not exist."
         )
-    return classes_at(column, tree, level, table.data.where)
+    return tree
 
 
 def with_frame(table: Table, frame: Any, **changes: Any) -> Table:

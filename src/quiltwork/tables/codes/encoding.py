@@ -15,6 +15,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from quiltwork.delimited import unescape_formula
 from quiltwork.errors import InvalidInputError
 from quiltwork.tables.codes.distinct import NO_SETS, NumberSets, knowing_providers
 from quiltwork.tables.codes.hierarchies import Hierarchy, leaf_text
@@ -282,7 +283,10 @@ def classes_at(column: Column, tree: Hierarchy, level: int, at_row: Callable[[in
     labels: list[str | None] = []
     for code, value in enumerate(column.values):
         try:
-            labels.append(None if value is None else tree.paths[tree.leaf(value)][level])
+            # Published files may have an apostrophe before values that look like formulas.
+            plain = unescape_formula(value) if isinstance(value, str) else value
+            leaf = value if str(value) in tree.place_of else plain
+            labels.append(None if value is None else tree.paths[tree.leaf(leaf)][level])
         except KeyError:
             row = int(np.argmax(column.codes == code))
             raise InvalidInputError(

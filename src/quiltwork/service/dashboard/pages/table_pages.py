@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Mapping
 from typing import Any
 
 from quiltwork.service.dashboard.rendering import sizes_chart
@@ -100,9 +101,18 @@ def jobs(request: PageRequest) -> PageView:
     return PageView("jobs.html", values, part="jobs_part.html")
 
 
-def guarantee(sensitive: str, k: int, l: int, m: int, **_: Any) -> str:  # noqa: E741
+def guarantee(
+    sensitive: str,
+    k: int,
+    l: int,  # noqa: E741
+    m: int,
+    levels: Mapping[str, int] | None = None,
+    **_: Any,
+) -> str:
     """Return the guarantee of every published group in words."""
-    values = f" with {l} values of {sensitive}" if l > 1 else ""
+    level = (levels or {}).get(sensitive)
+    kind = "values" if level is None else f"level-{level} labels"
+    values = f" with {l} {kind} of {sensitive}" if l > 1 else ""
     several = f"any {m} of the providers together"
     against = {0: "outsiders", 1: "any one of the providers"}.get(m, several)
     return f"at least {k} records{values} in every group, against {against}"
