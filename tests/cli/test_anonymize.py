@@ -244,3 +244,44 @@ def test_candidates_are_compared_in_one_picture(cli, hospitals, tmp_path):
     assert document["candidates"][0]["name"] == "k=2, m=0, baseline"
     assert cli("compare", *hospitals, *ROLES, "--k", "99", "--m", "0").code == 1
     assert cli("compare", *hospitals, *ROLES, "--k", "2", "--m", "0", "--split", "no").code == 2
+
+
+def test_a_hierarchy_of_codes_with_blanks_and_other_cases_is_used_as_it_was_made(cli, tmp_path):
+    source, tree, out = tmp_path / "a.csv", str(tmp_path / "dx.csv"), tmp_path / "out.csv"
+    source.write_text("age,dx\n20,E11\n21,e11\n22, I10\n23,I50.0\n24,E11.9\n25,I10\n26,n/a\n")
+    asked = ("--quasi", "age", "--sensitive", "dx", "--m", "0", "--missing", "value")
+    asked += ("--hierarchy", f"dx={tree}", "--level", "dx=1", "-o", str(out))
+    ran = cli("hierarchy", str(source), "--column", "dx", "--prefixes", "1", "-o", tree)
+    assert ran.code == 0, ran.err
+    ran = cli("anonymize", str(source), *asked, "--k", "2", "--l", "2")
+    assert ran.code == 0, ran.err
+    assert '," I10"' in out.read_text()  # cells are published as written
+    # E and e are one chapter, and n/a is none.
+    assert cli("anonymize", str(source), *asked, "--k", "2", "--l", "3").code != 0
+    # One line for every spelling is enough.
+    with open(tree, "w") as file:
+        file.write("E11;E\nE11.9;E\nI10;I\nI50.0;I\n")
+    ran = cli("anonymize", str(source), *asked, "--k", "2", "--l", "2")
+    assert ran.code == 0, ran.err
+
+
+def test_a_hierarchy_of_a_quasi_identifier_covers_cells_with_blanks(cli, tmp_path):
+    source, tree, out = tmp_path / "a.csv", str(tmp_path / "dx.csv"), tmp_path / "out.csv"
+    source.write_text("dx,ill\nE11,a\n E11,b\n I10,a\nI50,b\n")
+    ran = cli("hierarchy", str(source), "--column", "dx", "--prefixes", "1", "-o", tree)
+    assert "3 values" in ran.out
+    asked = ("--quasi", "dx", "--sensitive", "ill", "--k", "2", "--m", "0")
+    ran = cli("anonymize", str(source), *asked, "--hierarchy", f"dx={tree}", "-o", str(out))
+    assert ran.code == 0, ran.err
+    labels = [line.split(",")[0].strip('"') for line in out.read_text().split()]
+    assert labels == ["dx", "E11", "E11", "I**", "I**"]
+
+
+def test_a_hierarchy_is_made_with_the_options_for_reading(cli, tmp_path):
+    one, two, tree = tmp_path / "a.csv", tmp_path / "b.csv", tmp_path / "tree.csv"
+    one.write_text("age;ill\n20;x\n-9;y\n")
+    two.write_text("AGE,ill\n31,x\n")
+    asked = ("--column", "age", "--intervals", "10", "-o", str(tree), "--rename", "AGE=age")
+    ran = cli("hierarchy", str(one), str(two), *asked, "--na=-9", "--in", "a.csv:delimiter=;")
+    assert ran.code == 0, ran.err
+    assert tree.read_text() == "20;20-29;*\n31;30-39;*\n"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import click
 
-from quiltwork.cli.command import argument, command, exact_number, option, split_list
+from quiltwork.cli.command import argument, command, exact_number, option, option_group, split_list
 from quiltwork.cli.output import check_targets, emit
+from quiltwork.cli.table_options import ReadingOptions
 from quiltwork.exact import counted
 from quiltwork.files import dump
 
@@ -31,12 +32,14 @@ def hierarchy(
     output: str = option(
         "Where to write the hierarchy; edit it as you like.", "FILE", names="-o --output"
     ),
+    reading: ReadingOptions = option_group(ReadingOptions),
 ) -> None:
     """Make a hierarchy for a column, in ARX's format.
 
     Use the file with `anonymize --hierarchy`, or in ARX. FILES are CSV or Parquet tables. Each line
     of the hierarchy is a value and its generalizations up to `*`, separated by semicolons. Values
-    that occur in no file are not covered: add their lines by hand.
+    that occur in no file are not covered: add their lines by hand. Give the same reading options
+    (--na, --rename, --in, --delimiter) as to `anonymize`, so that both read the same values.
     """
     from quiltwork.tables.codes.hierarchies import Hierarchy
     from quiltwork.tables.input.frames import open_frames
@@ -45,7 +48,8 @@ def hierarchy(
         raise click.UsageError("give one of --intervals, --prefixes and --dates")
     check_targets(output, inputs=files)
     values: list[object] = []
-    for name, frame in zip(files, open_frames([*files], [column] if prefixes else []), strict=True):
+    frames = open_frames([*files], [column] if prefixes else [], reading.of(files))
+    for name, frame in zip(files, frames, strict=True):
         if column not in frame.names:
             raise click.UsageError(f"{name} has no column {column!r}")
         values += frame.column(column).to_pylist()

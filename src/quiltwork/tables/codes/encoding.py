@@ -274,6 +274,10 @@ def merge_spellings(column: Column) -> Column:
 def classes_at(column: Column, tree: Hierarchy, level: int, at_row: Callable[[int], str]) -> Column:
     """Replace the values of a sensitive column by their labels at a level of the hierarchy.
 
+    A value without a line of its own is looked up by its canonical value, and labels that differ
+    in spelling only are merged, as sensitive values are without a hierarchy: `e11` is `E11`. Words
+    for missing values are missing.
+
     >>> tree = Hierarchy.read([("E11", "E*", "*"), ("E11.9", "E*", "*"), ("I10", "I*", "*")])
     >>> icd = Column("icd", "categorical", ("E11", "E11.9", "I10"), np.array([0, 1, 2, 1]))
     >>> chapters = classes_at(icd, tree, 1, lambda row: "")
@@ -281,24 +285,32 @@ def classes_at(column: Column, tree: Hierarchy, level: int, at_row: Callable[[in
     (('E*', 'I*'), [0, 0, 1, 0])
     """
     labels: list[str | None] = []
+    leaf_of = {canonical_value(leaf): place for leaf, place in tree.place_of.items()}
     for code, value in enumerate(column.values):
+        # Published files may have an apostrophe before values that look like formulas.
+        plain = unescape_formula(value) if isinstance(value, str) else value
+        if is_missing(plain):
+            labels.append(None)
+            continue
         try:
-            # Published files may have an apostrophe before values that look like formulas.
-            plain = unescape_formula(value) if isinstance(value, str) else value
-            leaf = value if str(value) in tree.place_of else plain
-            labels.append(None if value is None else tree.paths[tree.leaf(leaf)][level])
+            leaf = tree.leaf(value if str(value) in tree.place_of else plain)
         except KeyError:
+            leaf = leaf_of.get(canonical_value(plain), -1)
+        if leaf >= 0:
+            labels.append(tree.paths[leaf][level])
+        else:
             row = int(np.argmax(column.codes == code))
             raise InvalidInputError(
                 f"Column {column.name!r} has a value{at_row(row)} that is not in its hierarchy; "
                 "add a line for it."
-            ) from None
+            )
     distinct = sorted({label for label in labels if label is not None})
     rank: dict[str | None, int] = {label: place for place, label in enumerate(distinct)}
     rank |= {None: len(distinct)}
     recode = np.array([rank[label] for label in labels], dtype=column.codes.dtype)
     values = (*distinct, None) if None in labels else tuple(distinct)
-    return Column(column.name, "categorical", values, recode[column.codes])
+    at_level = Column(column.name, "categorical", values, recode[column.codes])
+    return merge_spellings(at_level)
 
 
 def classes_of(
@@ -509,7 +521,7 @@ def _reordered(
             f"The declared order of column {name!r} names a value twice; remove one."
         )
     # Numbers and dates may be declared as texts, as in the lines of a hierarchy.
-    texts = {value: leaf_text(value) for value in values if value not in rank_of}
+    texts = {value: leaf_text(value).strip() for value in values if value not in rank_of}
     rank_of |= {value: rank_of[text] for value, text in texts.items() if text in rank_of}
     unknown = [code for code, value in enumerate(values) if value not in rank_of]
     if unknown:

@@ -3,7 +3,8 @@
 Each line is a path from a value to the root: `12367;1236*;123**;12***;*`. Leaves are ordered so
 that every label covers neighbours; a generalized value is then an interval of leaves. `intervals`,
 `prefixes` and `dates` build a hierarchy by rule from the values to be covered, in any order and
-with repetitions; missing values are left out, since tables keep them apart.
+with repetitions; missing values are left out, since tables keep them apart, and blanks around a
+value too, as they are in a file of a hierarchy.
 """
 
 from __future__ import annotations
@@ -85,7 +86,7 @@ class Hierarchy:
                 "Give one width or more, each a multiple of the one before, such as 5, 10, 20."
             )
         start = to_fraction(origin, "origin")
-        numbers = sorted((_number(value), leaf_text(value)) for value in _present(values))
+        numbers = sorted({(_number(value), leaf_text(value).strip()) for value in _present(values)})
         integers = all(
             number.denominator == 1 for number in [start, *steps, *(n for n, _ in numbers)]
         )
@@ -116,7 +117,7 @@ class Hierarchy:
         Raises:
             InvalidInputError: if the numbers do not decrease.
         """
-        texts = sorted({leaf_text(value) for value in _present(values)})
+        texts = sorted({leaf_text(value).strip() for value in _present(values)})
         longest = max(map(len, texts))
         shown = range(longest - 1, 0, -1) if keep is None else listed(keep, "keep")
         levels = [integer(number, "keep", 1, 2**31 - 1) for number in shown]
@@ -149,12 +150,12 @@ class Hierarchy:
             raise InvalidInputError(
                 f"Give one or more levels, from fine to coarse, out of {', '.join(DATE_LEVELS)}."
             )
-        rows = []
+        rows = set()
         for value in _present(values):
-            text, key = str(value), ordered_key(value)
+            text, key = str(value).strip(), ordered_key(value)
             if key is None or key[0] != "date":
                 raise InvalidInputError(f"{shortened(value)} is not a date; write 2024-03-09.")
-            rows.append(
+            rows.add(
                 (key[1], (leaf_text(text), *(_PERIODS[level](text) for level in chosen), ROOT))
             )
         return cls.read([row for _, row in sorted(rows)])
@@ -192,7 +193,7 @@ class Hierarchy:
     def leaf(self, value: Any) -> int:
         """Return the index of a value's leaf, spelled as given or as a hierarchy writes it."""
         text = str(value)
-        return self.place_of[text if text in self.place_of else leaf_text(value)]
+        return self.place_of[text if text in self.place_of else leaf_text(value).strip()]
 
     def write(self, path: str | Path) -> Path:
         """Write it in ARX's format, `value;label;…;root`, one line per leaf in the tree's order.
@@ -241,8 +242,9 @@ _PERIODS: dict[DateLevel, Callable[[str], str]] = {
 
 
 def _present(values: Iterable[Any]) -> list[Any]:
-    """Return the distinct values, without missing ones."""
-    present = [v for v in dict.fromkeys(listed(values, "values")) if v is not None and v == v]
+    """Return the distinct values, without missing ones and blanks."""
+    distinct = dict.fromkeys(listed(values, "values"))
+    present = [v for v in distinct if v is not None and v == v and str(v).strip()]
     if not present:
         raise InvalidInputError("A hierarchy needs at least one value that is not missing.")
     return present
