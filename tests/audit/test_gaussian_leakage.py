@@ -7,10 +7,12 @@ import math
 
 import numpy as np
 import pytest
+from scipy.integrate import quad
 from scipy.special import ndtr
 
 import quiltwork as qw
 from quiltwork import queries
+from quiltwork.audit.gaussian_leakage import excess
 from quiltwork.errors import InvalidInputError, UnsupportedError
 
 P = [[0.9, 0.1], [0.4, 0.6]]
@@ -27,11 +29,13 @@ def mixtures(chain, length, node):
     return law / law.sum(axis=1, keepdims=True)
 
 
-def told(one, other, sigma, epsilon):
+def excess_by_cells(p, q, sigma, epsilon):
     """Σ (P − e^ε Q)₊ over narrow cells: a little below the truth."""
-    edges = np.linspace(-9 * sigma, len(one) + 9 * sigma, 60_001)
-    cells = np.diff(ndtr((edges[None] - np.arange(len(one))[:, None]) / sigma), axis=1)
-    return float(np.maximum((one - math.exp(epsilon) * other) @ cells, 0).sum())
+    edges = np.linspace(-9 * sigma, len(p) + 9 * sigma, 60_001)
+    z = (edges[None] - np.arange(len(p))[:, None]) / sigma
+    # Differences of the smaller tail, since those of values close to 1 are rounding errors.
+    cells = np.where(z[:, :-1] > 0, -np.diff(ndtr(-z)), np.diff(ndtr(z)))
+    return float(np.maximum((p - math.exp(epsilon) * q) @ cells, 0).sum())
 
 
 @pytest.mark.parametrize(
@@ -52,7 +56,7 @@ def test_it_is_the_least_epsilon_that_keeps_delta(rows, length, sigma, delta):
         laws = mixtures(chain, length, node)
         for one, other in itertools.permutations(laws, 2):
             for epsilon in worst:
-                worst[epsilon] = max(worst[epsilon], told(one, other, sigma, epsilon))
+                worst[epsilon] = max(worst[epsilon], excess_by_cells(one, other, sigma, epsilon))
     assert found > 0.1
     assert worst[found] == pytest.approx(delta, rel=1e-3)
     assert worst[0.95 * found] > delta
@@ -92,3 +96,67 @@ def test_a_stretch_leaks_more_and_less_noise_leaks_more():
 def test_what_it_does_not_answer_gets_a_sentence(releases, given, error, said):
     with pytest.raises(error, match=said):
         qw.audit.leakage(qw.MarkovChain(P), 5, releases, **given)
+
+
+@pytest.mark.parametrize("gap", [1e-2, 1e-3, 1e-4, 1e-6, 1e-8])
+@pytest.mark.parametrize("sigma", [0.4, 0.5, 0.77])
+@pytest.mark.parametrize("lead", [0, 7])
+def test_an_excess_between_two_close_roots_is_not_missed(gap, sigma, lead):
+    """P is 1, Q is 0 or 2: over P's bell the integrand is 1 − e^{ε − 1/2σ²}·cosh(t)."""
+    p, q = np.zeros(lead + 3), np.zeros(lead + 3)
+    p[lead + 1], q[lead], q[lead + 2] = 1, 0.5, 0.5
+    epsilon = 1 / (2 * sigma**2) + math.log1p(-gap)
+    root = sigma**2 * math.acosh(1 / (1 - gap))
+
+    def density(y):
+        bell = math.exp(-((y / sigma) ** 2) / 2) / sigma / math.sqrt(2 * math.pi)
+        # 1 − (1 − gap)·cosh(t), without cancellation.
+        return bell * (gap - (1 - gap) * 2 * math.sinh(y / sigma**2 / 2) ** 2)
+
+    true, error = quad(density, -root, root, epsabs=0, epsrel=1e-12)
+    assert error < 1e-11 * true
+    found = excess(p, q, sigma, epsilon)
+    assert true <= found <= true * (1 + 1e-6) + 2.0**-44
+
+
+def test_an_excess_lost_between_two_close_roots_is_not_missed():
+    """The other way around: Q's bell is a dip in P, which lifts the excess above 1 − e^ε·Q."""
+    sigma, gap = 0.5, 1e-4
+    p, q = np.array([0.5, 0.0, 0.5]), np.array([0.0, 1.0, 0.0])
+    # The weights of a law need not be one: P stands for what is left of it at ε = 0.
+    p *= math.exp(1 / (2 * sigma**2)) * (1 - gap)
+    root = sigma**2 * math.acosh(1 / (1 - gap))
+
+    def dip(y):
+        bell = math.exp(-((y / sigma) ** 2) / 2) / sigma / math.sqrt(2 * math.pi)
+        return bell * (gap - (1 - gap) * 2 * math.sinh(y / sigma**2 / 2) ** 2)
+
+    true = p.sum() - 1 + quad(dip, -root, root, epsabs=0, epsrel=1e-12)[0]
+    assert true <= excess(p, q, sigma, 0) <= true + 1e-12
+
+
+def test_a_root_on_a_point_of_the_grid_counts():
+    """The weights are odd about the middle, which is a root whatever the noise."""
+    p, q = np.array([0.4, 0.1, 0.3, 0.2]), np.array([0.2, 0.3, 0.1, 0.4])
+    for sigma in np.linspace(0.2, 3, 40).tolist():
+        below = excess_by_cells(p, q, sigma, 0)
+        assert below - 1e-13 <= excess(p, q, sigma, 0) <= below + 1e-7
+
+
+def test_random_mixtures_are_never_below_a_fine_integral():
+    rng = np.random.default_rng(7)
+    for _ in range(60):
+        size = int(rng.integers(3, 12))
+        p, q = rng.dirichlet(np.full(size, 0.3), 2)
+        sigma, epsilon = float(np.exp(rng.uniform(-1, 1.5))), float(rng.uniform(0, 4))
+        below = excess_by_cells(p, q, sigma, epsilon)
+        assert below - 1e-13 <= excess(p, q, sigma, epsilon) <= below + 1e-6
+
+
+@pytest.mark.parametrize("sigma", [2.0, 10.0])
+def test_laws_on_even_and_odd_values_that_noise_makes_alike_need_no_refining(sigma):
+    """Every sign of the weights changes, and the mixtures are equal but at their ends."""
+    size = 40
+    p, q = (np.where(np.arange(size) % 2 == odd, 2 / size, 0.0) for odd in (0, 1))
+    below = excess_by_cells(p, q, sigma, 0)
+    assert below - 1e-13 <= excess(p, q, sigma, 0) <= below + 1e-7
