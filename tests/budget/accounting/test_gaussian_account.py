@@ -189,8 +189,64 @@ def test_growing_is_free_where_the_cap_holds_for_every_length():
     stuck = qw.MarkovChain(np.eye(2), initial=[0.5, 0.5])
     fixed = opened(stuck, 10)
     assert fixed.largest_next() == pytest.approx(gaussian_level(1, 1e-6) / 10, rel=1e-9)
+    fixed.spend(gdp=0.001)
     with pytest.raises(UnsupportedError, match="holds for 10 time points"):
         fixed.extend(11)
+    assert fixed.length == 10
+
+
+def sticky(stay):
+    return qw.MarkovChain([[stay, 1 - stay], [1 - stay, stay]])
+
+
+@pytest.mark.parametrize(
+    ("stay", "length", "count"),
+    [
+        (0.99, 20, 100),
+        (0.999, 20, 1),
+        (0.97, 24, 50),
+        (0.9, 5, 1),
+        (0.99, 100, 50),
+        (0.999999, 20, 1),
+    ],
+)
+def test_an_account_takes_the_releases_that_are_calibrated_for_its_claim(stay, length, count):
+    chain, walks = sticky(stay), queries.count(1)
+    noise = qw.calibrate(
+        chain, length, 1, query=walks, noise="gaussian", delta=1e-6, releases=count
+    )
+    release = Spending.of_gaussian(walks, noise.scale, length)
+    account = qw.Accountant(chain, length, 1, delta=1e-6)
+    account.add_all([release] * count)
+    assert account.used == pytest.approx(1, rel=1e-9)
+    assert account.profile().cap >= gaussian_level(1, 1e-6) / length * (1 - 1e-12)
+
+
+def test_under_a_cap_for_one_length_a_series_grows_before_its_first_release_only():
+    account = qw.Accountant(sticky(0.97), 10, 1, delta=1e-6)
+    short = account.largest_next()
+    assert "This cap is for 10 time points" in account.explain().explain()
+    account.extend(20)
+    assert account.largest_next() == qw.Accountant(sticky(0.97), 20, 1, delta=1e-6).largest_next()
+    assert account.largest_next() < 0.9 * short
+    account.spend(gdp=1e-6)
+    with pytest.raises(UnsupportedError, match="greatest length"):
+        account.extend(21)
+    assert account.length == 20
+    with pytest.raises(InvalidInputError, match="cannot shrink"):
+        qw.Accountant(sticky(0.97), 10, 1, delta=1e-6).extend(9)
+    again = pickle.loads(pickle.dumps(account))  # noqa: S301
+    assert (again.used, again.profile().cap) == (account.used, account.profile().cap)
+
+
+def test_a_cap_for_every_length_is_one_under_all_beliefs():
+    stuck = qw.MarkovChain(np.eye(2), initial=[0.5, 0.5])
+    both = qw.Accountant([sticky(0.9), stuck], 60, 1, delta=1e-6)
+    assert qw.Accountant(sticky(0.9), 60, 1, delta=1e-6).profile().length is None
+    assert both.largest_next() == qw.Accountant(stuck, 60, 1, delta=1e-6).largest_next()
+    both.spend(gdp=0.001)
+    with pytest.raises(UnsupportedError, match="holds for 60 time points"):
+        both.extend(10**6)
 
 
 def test_clusters_pay_for_all_rows_of_the_largest_and_networks_refuse():

@@ -89,6 +89,25 @@ def test_a_month_of_days_weeks_and_a_month_stays_with_geometric_noise():
 
 
 @pytest.mark.parametrize(
+    ("stay", "length", "count", "quieter"),
+    [
+        (0.99, 20, 100, "gaussian"),
+        (0.999, 20, 1, "geometric"),
+        (0.997, 144, 50, "geometric"),
+        (0.9, 5, 1, "geometric"),
+    ],
+)
+def test_a_plan_takes_the_noise_that_is_calibrated_for_its_length(stay, length, count, quieter):
+    chain = qw.MarkovChain([[stay, 1 - stay], [1 - stay, stay]])
+    found = qw.plan(chain, length=length, budget=1, queries=[queries.count(1)] * count, delta=1e-6)
+    noise = qw.calibrate(
+        chain, length, 1, query=queries.count(1), noise="gaussian", delta=1e-6, releases=count
+    )
+    assert found.items[0].scale == pytest.approx(noise.scale, rel=1e-6)
+    assert found.quieter == quieter
+
+
+@pytest.mark.parametrize(
     ("ask", "error", "said"),
     [
         (lambda: planned([queries.most_common()]), UnsupportedError, "exponential mechanism"),

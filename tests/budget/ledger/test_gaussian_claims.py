@@ -129,6 +129,24 @@ def test_a_state_read_from_a_snapshot_is_that_of_all_entries(ledger, url, monkey
     fresh.verify()
 
 
+def test_a_cap_recorded_for_every_length_stays_though_the_length_would_allow_more(
+    ledger, url, monkeypatch
+):
+    slow = qw.MarkovChain([[0.97, 0.03], [0.03, 0.97]])
+    with monkeypatch.context() as patched:
+        patched.setattr(caps, "cap_of", caps.cap_of_every_length)
+        ledger.create("old", slow, 20, 1, delta=1e-6)
+    ledger.create("new", slow, 20, 1, delta=1e-6)
+    fresh = Ledger.open(url)
+    fresh.verify()
+    old, new = (fresh.accountant(name).profile() for name in ("old", "new"))
+    assert (old.length, new.length) == (None, 20)
+    assert old.cap < 0.9 * new.cap
+    fresh.extend("old", 1000)
+    with pytest.raises(UnsupportedError, match="holds for 20 time points"):
+        fresh.extend("new", 21)
+
+
 def test_a_cap_that_was_recorded_too_high_is_found_by_verifying(ledger, chain, monkeypatch):
     real = caps.cap_of
     with monkeypatch.context() as patched:

@@ -176,9 +176,9 @@ class GaussianAccount:
         cap, length = self.gaussian.cap, self.secrets.length
         if secrets.length > length and cap is not None and not cap.unlimited:
             raise UnsupportedError(
-                f"The cap of this account holds for {length:,} time points: under its beliefs "
-                "there is none for series of every length, and caps are fixed before the first "
-                "release. Open an account with the final length."
+                f"The cap on what was released holds for {length:,} time points: one for series of "
+                "every length would grant less or nothing, and a cap that is lowered after answers "
+                "would not keep δ. Start with the greatest length that the series may reach."
             )
         return replace(self, secrets=secrets, squares=self.squares.with_secrets(secrets))
 

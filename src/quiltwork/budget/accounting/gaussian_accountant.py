@@ -24,7 +24,7 @@ from quiltwork.budget.accounting.gaussian_account import (
     format_share,
     noise_that_fits,
 )
-from quiltwork.budget.accounting.growth import extended
+from quiltwork.budget.accounting.growth import check_length, extended, of_length
 from quiltwork.budget.accounting.series_accountant import SeriesAccountant, read_budget
 from quiltwork.budget.accounting.squares import SquareRun
 from quiltwork.budget.accounting.worst_point import Secrets
@@ -68,6 +68,7 @@ class SquaresUsed(ChartedResult):
         node: a time point that spends most.
         method: how the cap was computed.
         runs: time points first..last, and the sum of squares on each of them.
+        length: the only length that the cap holds for; None if it holds for every length.
     """
 
     schema = ("squares-used", 1)
@@ -84,6 +85,7 @@ class SquaresUsed(ChartedResult):
     node: int
     method: str | None
     runs: tuple[SquareRun, ...]
+    length: int | None = None
 
     def records(self) -> list[dict[str, Any]]:
         """Return a row per run."""
@@ -101,7 +103,8 @@ class SquaresUsed(ChartedResult):
             return (
                 f"As a plan fixed beforehand these releases keep ε = {self.epsilon:.6g} {delta}; "
                 "if later ones were chosen by earlier answers, they would not. Most is spent on "
-                f"time point {self.node:,}, a level of {self.level:.6g}."
+                f"time point {self.node:,}, a level of {self.level:.6g}, and every point from the "
+                "first to the last that is used is charged like it."
             )
         lines = [
             f"All releases together keep ε = {self.budget:.6g} {delta}, whatever is released next "
@@ -110,6 +113,11 @@ class SquaresUsed(ChartedResult):
             f"{self.method}; {self.alone or 0:.6g}² if time points were independent). Used: "
             f"{self.level:.6g}², {100 * self.used:.4g} %, on time point {self.node:,}.",
         ]
+        if self.length is not None:
+            lines.append(
+                f"This cap is for {self.length:,} time points: after the first release the series "
+                "cannot grow."
+            )
         if self.pure_share:
             lines.append(
                 f"Pure levels may add up to {self.pure_share:.6g}; {self.pure:.6g} is used."
@@ -281,14 +289,26 @@ class GaussianAccountant(SeriesAccountant[GaussianAccount]):
     def extend(self, length: int) -> None:
         """Let the series grow: free under a cap for series of every length.
 
+        Under a cap for one length it may grow before the first release, which lowers the cap.
+        Afterwards it may not: choosing by answers between two caps would exceed δ.
+
         Raises:
             BudgetExceeded: if the releases exceed the caps of a longer series; nothing changes.
             InvalidInputError: if the new length is shorter.
-            UnsupportedError: for beliefs about fixed rows, and where the cap is that of a length.
+            UnsupportedError: for beliefs about fixed rows, and under a cap for one length after the
+                first release.
         """
+        account, points = self._account, integer(length, "length", 1)
+        claim = account.gaussian
+        if not account.count and claim.cap is not None and not claim.cap.unlimited:
+            check_length(self.beliefs, self.length, points)
+            secrets = of_length(account.secrets, points, self.episode)
+            parts = claim.budget, claim.delta, claim.pure
+            self._account = GaussianAccount.empty(secrets, GaussianBudget.compute(secrets, *parts))
+            return
         self._account = extended(
-            self._account,
-            integer(length, "length", 1),
+            account,
+            points,
             self.episode,
             lambda longer: None if longer.fits() else "the squares that a secret may spend",
             lambda account: format_share(account.used),
@@ -311,6 +331,7 @@ class GaussianAccountant(SeriesAccountant[GaussianAccount]):
             node=account.worst_node,
             method=None if cap is None else cap.method,
             runs=account.runs,
+            length=None if cap is None or cap.unlimited else self.length,
         )
 
     def explain(self) -> SquaresUsed:

@@ -105,7 +105,11 @@ def plan(
         secrets = Secrets.read(beliefs, length, episode, pairs)
         limit = privacy_level(budget, "budget")
         claim = GaussianBudget.compute(
-            secrets, limit, proper_fraction(delta, "delta"), to_fraction(pure, "pure")
+            secrets,
+            limit,
+            proper_fraction(delta, "delta"),
+            to_fraction(pure, "pure"),
+            is_final=True,
         )
         return _gaussian_plan(secrets, limit, claim, planned, before)
     if to_fraction(pure, "pure"):

@@ -22,7 +22,12 @@ from typing import Any, TypeAlias
 
 from quiltwork.budget.accounting.account import Account
 from quiltwork.budget.accounting.accountant import Accountant
-from quiltwork.budget.accounting.caps import Cap, GaussianBudget
+from quiltwork.budget.accounting.caps import (
+    Cap,
+    GaussianBudget,
+    cap_of_every_length,
+    cap_of_length,
+)
 from quiltwork.budget.accounting.gaussian_account import (
     ALL,
     GaussianAccount,
@@ -160,9 +165,9 @@ class Claim:
         if self.gaussian is None or self.gaussian.cap is None:
             return
         recorded, delta, pure = self.gaussian.cap, self.gaussian.delta, self.gaussian.pure
-        computed = GaussianBudget.compute(secrets, self.budget, delta, pure).cap
-        is_higher = computed is None or recorded.level > computed.level * _CAP_TOLERANCE
-        if is_higher or (recorded.unlimited and computed is not None and not computed.unlimited):
+        compute = cap_of_every_length if recorded.unlimited else cap_of_length
+        computed = compute(secrets, self.budget, delta, pure)
+        if computed is None or recorded.level > computed.level * _CAP_TOLERANCE:
             raise StorageError(
                 f"The cap recorded for dataset {name!r} is more than its (ε, δ) allow under its "
                 "beliefs, by this version of the f-sweep. Nothing more should be granted from it: "

@@ -15,6 +15,7 @@ from typing import Literal
 
 from quiltwork.beliefs import Belief, Clusters
 from quiltwork.errors import UnsupportedError
+from quiltwork.influence.calibration_arguments import LONGEST
 from quiltwork.influence.tradeoffs.chain_kernels import (
     FORGETS_NOTHING,
     MOST_STATES,
@@ -80,6 +81,25 @@ def _group_level(
     """Group privacy: all these points change at once."""
     level = gaussian_level(epsilon, delta, pure * points) if pure else alone
     return LargestLevel(level / points * (1 - 2.0**-50), alone, "group")
+
+
+def holds_for_every_length(belief: Belief, window: Window) -> bool:
+    """Whether an f-sweep over a whole series is one over series of every length.
+
+    It is for more than 48 time points, swept by curves that bound every node, unless the given
+    length ends the chain's first laws.
+    """
+    if belief.length is not None or window.points <= max(SHORT, window.episode):
+        return False
+    kernels, endless = kernels_of(belief, window.length), kernels_of(belief, LONGEST)
+    return (
+        kernels is not None
+        and endless is not None
+        and len(kernels.first) == len(endless.first)
+        and len(kernels.possible) == len(endless.possible)
+        and (kernels.left is None) == (endless.left is None)
+        and bool((kernels.late == endless.late).all())
+    )
 
 
 @lru_cache(maxsize=64)
