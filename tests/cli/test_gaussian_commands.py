@@ -39,8 +39,20 @@ def made(cli, url, belief):
 
 def test_a_plan_of_rolling_windows_is_carried_out_line_by_line(cli, made, belief, year, tmp_path):
     plan = str(tmp_path / "plan.json")
-    asked = cli("ledger", "plan", made, "d", "--ask", "count:walk@180/90", "-o", plan)
+    asked = cli(
+        "ledger",
+        "plan",
+        made,
+        "d",
+        "--ask",
+        "count:walk@180/90",
+        "-o",
+        plan,
+        "--report",
+        str(tmp_path / "plan.html"),
+    )
     assert asked.code == 0
+    assert "every release has about the noise" in (tmp_path / "plan.html").read_text("utf-8")
     assert "Take geometric noise" in asked.out
     document = json.loads((tmp_path / "plan.json").read_text())
     assert (document["delta"], len(document["releases"])) == ("1/1000000", 3)

@@ -179,6 +179,9 @@ def test_release_and_count_pay_from_the_ledger(cli, url, belief, made, tmp_path)
     assert first.code == 0, first.err
     assert first.out == second.out
     assert len(made.history("d")) == 1
+    page = tmp_path / "page.html"
+    assert cli(*asked, "--report", str(page)).code == 0
+    assert "counts stays together within ε = 0.5." in page.read_text(encoding="utf-8")
     asked[asked.index("monday")] = "tuesday"
     made.allot("d", "ben", cap=0.1)
     made.allot("d", "ana")

@@ -87,7 +87,7 @@ def test_the_minutes_that_the_tracker_lost_are_not_counted(told):
     shown = Counter(row["Activity"] for row in rows_of(folder / "export.csv"))
     del shown[""]
     page = (folder / "report.html").read_text(encoding="utf-8")
-    assert f"{shown.total():,} time points of 6 sequences" in page
+    assert f"of 6 sequences, {shown.total():,} of them recorded" in page
     assert "have no record" in page
     assert re.search(r"^(Useful|Rough|Useless): ", done[-1][2], flags=re.M)
 

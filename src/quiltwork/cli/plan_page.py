@@ -103,7 +103,8 @@ def plan_page(
         section("How to carry it out", *steps, anchor="steps"),
     ]
     count = f"{len(pairs):,} release{'' if len(pairs) == 1 else 's'}"
-    lead = "Nothing was released or spent; every release has the noise that is shown here."
+    about = "about " if plan.delta else ""  # rounded Gaussian noise is a little larger
+    lead = f"Nothing was released or spent; every release has {about}the noise that is shown here."
     return page(f"A plan for {stored.dataset}: {count}", lead, sections)
 
 

@@ -207,6 +207,9 @@ def release(
             from quiltwork.series.releases.release_page import ReportContext
 
             context = ReportContext(remaining(), series.grid.step)
+            if debit:
+                status = debit["ledger"].status(debit["dataset"])
+                context = replace(context, ledger_level=(status.budget, status.delta))
             if stored is not None and debit:
                 from quiltwork.cli.plan_page import carried_out
 

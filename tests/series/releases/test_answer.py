@@ -15,7 +15,7 @@ import quiltwork as qw
 from quiltwork import Clusters, InvalidInputError, MarkovChain, QuiltworkWarning, queries
 from quiltwork.beliefs import Grid, belief_from_json
 from quiltwork.series import Release, read_series
-from quiltwork.series.releases.release_page import release_page
+from quiltwork.series.releases.release_page import ReportContext, release_page
 
 MATRIX = [[0.9, 0.1], [0.4, 0.6]]
 CHAIN = MarkovChain(MATRIX, initial=[0.8, 0.2], states=["rest", "walk"])
@@ -202,6 +202,23 @@ def test_the_page_to_forward_says_what_it_does_not_hide():
     assert "more strongly correlated" in page
     of_persons = qw.release([DATA], queries.histogram(), CHAIN, protect="person")
     assert "strongly correlated" not in release_page(of_persons)
+
+
+def test_the_page_bounds_what_other_releases_of_a_ledger_reveal():
+    answer = qw.release(DATA, queries.histogram(), CHAIN, epsilon=0.25)
+    assert "nothing limits what they reveal together" in release_page(answer)
+    page = release_page(answer, context=ReportContext(ledger_level=(1.0, 0.0)))
+    assert "nothing limits" not in page
+    assert "all that this ledger counts stays together within ε = 1." in page
+    assert "by a factor of at most 2.718" in page
+    assert "by a factor of at most 1.284" in page
+
+
+def test_several_sequences_are_named_beside_their_window():
+    answer = qw.release([DATA] * 4, queries.histogram(), CHAIN, epsilon=20)
+    assert f"this window of 4 sequences of {len(DATA)} time points" in answer.usefulness.reason
+    answer = qw.release([DATA, DATA[:3]], queries.histogram(), CHAIN, epsilon=20)
+    assert f"2 sequences of up to {len(DATA)} time points" in answer.usefulness.reason
 
 
 def test_a_belief_fitted_on_the_data_warns():

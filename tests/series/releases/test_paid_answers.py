@@ -26,8 +26,8 @@ class Watched(qw.Ledger):
         self.events.append("check")
         super().check(dataset, spending)
 
-    def debit(self, dataset, spending, key=None, analyst=None, mark=None):
-        receipt = super().debit(dataset, spending, key, analyst, mark)
+    def debit(self, dataset, spending, key=None, analyst=None, mark=None, certificate=None):
+        receipt = super().debit(dataset, spending, key, analyst, mark, certificate)
         self.events.append("debit")
         self.requests.append(spending)
         return receipt

@@ -12,6 +12,7 @@ from quiltwork.beliefs.gaps import recorded_runs
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.series import preview, read_series, register_series
 from quiltwork.series.releases.answer import describe_release
+from quiltwork.series.releases.release_page import release_page
 
 CHAINS = {
     "sticky": qw.MarkovChain([[0.9, 0.1], [0.4, 0.6]], states=["a", "b"]),
@@ -137,6 +138,7 @@ def test_answers_denominators_pairs_and_totals_count_what_was_recorded():
     assert again == mean
     assert "treated as public and independent of the states" in again.explain()
     assert "3 of the 10 time points asked about have no record" in again.explain()
+    assert "10 time points, 7 of them recorded" in release_page(again)
 
 
 def test_noise_and_levels_are_those_of_the_whole_window():

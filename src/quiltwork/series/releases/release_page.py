@@ -76,6 +76,7 @@ class ReportContext:
 
     Attributes:
         budget: a sentence on what is spent and what remains of the ledger's budget.
+        ledger_level: the ε and δ below which all that the ledger counts stays together.
         step: the length of a time point in seconds.
         plan: the releases of the plan to which the release belongs, in order.
     """
@@ -83,6 +84,7 @@ class ReportContext:
     budget: str | None = None
     step: int | None = None
     plan: tuple[PlannedPart, ...] = ()
+    ledger_level: tuple[float, float] | None = None
 
 
 def release_chart(release: ReleasedAnswer, confidence: Number = 0.95) -> Chart:
@@ -204,8 +206,21 @@ _NOT_HIDDEN = (
     "That somebody is in the data, and habits that the answer itself shows.",
     "If consecutive time points are more strongly correlated than the beliefs say, more is "
     "revealed.",
-    "Other releases from the same data reveal more, unless one ledger counts them all.",
 )
+
+
+def _not_hidden(context: ReportContext) -> list[str]:
+    """Return what a release does not hide; other releases add to it, up to a ledger's budget."""
+    others = "Other releases from the same data reveal more"
+    if context.ledger_level is None:
+        return [*_NOT_HIDDEN, f"{others}, and nothing limits what they reveal together."]
+    epsilon, delta = context.ledger_level
+    level = f"ε = {epsilon:g}" + (f" and δ = {delta:g}" if delta else "")
+    return [
+        *_NOT_HIDDEN,
+        f"{others}; all that this ledger counts stays together within {level}. "
+        f"{odds_words(epsilon, delta)}",
+    ]
 
 
 def release_page(
@@ -229,7 +244,9 @@ def release_page(
         section("What it protects", *_protection_section(release), anchor="protects"),
     ]
     if release.protects != "person":
-        sections.append(section("What it does not hide", bullets(_NOT_HIDDEN), anchor="limits"))
+        sections.append(
+            section("What it does not hide", bullets(_not_hidden(known)), anchor="limits")
+        )
     if (chart := plan_progress(release, known.plan)) is not None:
         sections.append(section("The plan so far", figure(chart), anchor="plan"))
     if known.budget is not None:
@@ -261,7 +278,9 @@ def _answer_section(
         key_figures["dataset"] = release.dataset
     key_figures["when"] = when_words(release)
     subjects = f" of {release.subjects:,} sequences" if release.subjects > 1 else ""
-    key_figures["asked about"] = f"{release.points:,} time points{subjects}"
+    points = f"{release.points + (release.gaps or 0):,} time points{subjects}"
+    recorded = "" if release.gaps is None else f", {release.points:,} of them recorded"
+    key_figures["asked about"] = f"{points}{recorded}"
     if context.step is not None:
         key_figures["one time point"] = duration(context.step)
     key_figures["privacy loss"] = "not bounded" if release.fitted else f"at most {_level(release)}"

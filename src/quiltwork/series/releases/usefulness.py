@@ -16,7 +16,7 @@ import numpy as np
 from quiltwork.beliefs import Label
 from quiltwork.budget.accounting.expected_errors import signal_range
 from quiltwork.budget.judging import Usefulness, judge
-from quiltwork.exact import percent
+from quiltwork.exact import format_number, percent
 from quiltwork.influence import Calibration
 from quiltwork.influence.calibration import decisive_belief
 from quiltwork.influence.diagnostics import driving_states
@@ -55,7 +55,11 @@ def usefulness_of(release: ReleasedAnswer) -> Usefulness:
     signed = isinstance(query, CustomQuery) or (isinstance(query, Sum) and query.lo < 0)
     largest = float(np.max(np.abs(values) if signed else values))
     points = release.query.points(release.length)
-    of = f"the largest number, {largest:,.6g}, of this window of {points:,} time points"
+    of = f"the largest number, {format_number(largest, 6)}, of this window of "
+    if release.subjects > 1:
+        most = release.points + (release.gaps or 0) < points * release.subjects
+        of += f"{release.subjects:,} sequences of {'up to ' if most else ''}"
+    of += f"{points:,} time points"
     usefulness = judge(release.expected_error, largest, of)
     if signed:
         return usefulness
