@@ -122,6 +122,7 @@ class CyclicChain(SimulatedBelief):
             )
         )
         if isinstance(self.initial, str) and self.initial == "stationary":
+            # Computed now, so that a belief without a unique law fails here, not in a release.
             _ = self.laws
 
     @classmethod
@@ -165,6 +166,7 @@ class CyclicChain(SimulatedBelief):
         pieces = split_sequences(sequences)
         data_grid = grid_of(pieces, grid)
         runs = recorded_runs(pieces)
+        # Phases given by the caller are those of whole sequences; times give those of every part.
         if phase is None:
             runs = tuple(part for run in runs for part in split_at_clock_changes(run))
         if phase is not None and len(runs) > len(pieces):
@@ -198,6 +200,7 @@ class CyclicChain(SimulatedBelief):
         Raises:
             InvalidInputError: if a period has several stationary laws.
         """
+        # Supports by boolean products, since a possible product of floats may underflow to 0.
         turn, steps = np.eye(self.size), np.eye(self.size, dtype=np.bool_)
         for matrix, step in zip(self.matrices, self.possible, strict=True):
             turn, steps = ordered_product(turn, matrix), structure.boolean_product(steps, step)
@@ -215,6 +218,7 @@ class CyclicChain(SimulatedBelief):
             laws.append(ordered_product(laws[-1], matrix))
             able.append(step[able[-1]].any(axis=0))
         rows, reached = np.array(laws), np.array(able)
+        # Possible entries close to underflow have lost bits, and the law would be wrong unnoticed.
         if (turn[block][steps[block]] < _TINY).any() or (rows[reached] < _TINY).any():
             raise UnsupportedError(
                 "The long-run probabilities of this chain differ by more than a float can hold; "
@@ -249,6 +253,7 @@ class CyclicChain(SimulatedBelief):
         step = None if self.grid is None else self.grid.step
         anchor = self.anchor
         if anchor is not None and step is not None:
+            # Phase 0 moves with the rotation: a time of day keeps its matrix.
             anchor = (anchor + later * step) % (self.period * step)
         return CyclicChain(
             np.roll(self.matrices, -later, axis=0),
@@ -306,7 +311,9 @@ class CyclicChain(SimulatedBelief):
         law: FloatArray = self.laws[phases[0]]
         for node, (phase, later) in enumerate(pairwise(phases.tolist())):
             law = ordered_product(law, self.matrices[phase])
+            # Series can begin years after a change; without this the rounding errors would add up.
             law = law / law.sum()
+            # A law that is the cycle's once stays so, and one comparison per period is enough.
             if node % self.period == 0 and np.abs(law - self.laws[later]).max() < _SETTLED:
                 return np.asarray(self.laws[phases[-1]])
         return law
@@ -397,6 +404,7 @@ def calendar_of(sequences: Iterable[Any]) -> Calendar | None:
         for zone, begin, size, grid in begins
         if zone is not None and begin is not None and grid is not None and grid.step is not None
     ]
+    # One sequence without times would be followed by a clock that may not be its own.
     if len(spans) < len(begins) or len({zone for zone, _, _ in spans}) != 1:
         return None
     return Calendar.of(spans[0][0], min(a for _, a, _ in spans), max(b for _, _, b in spans))
@@ -428,6 +436,7 @@ def align_to_starts(beliefs: Sequence[Belief], sequences: Iterable[Any]) -> tupl
         if isinstance(belief.initial, str):
             phases = sorted({belief.phases_before(sequence) for sequence in steady})
             aligned.update((belief.starting(phase), None) for phase in phases)
+        # A given initial distribution cannot be rotated; `require_aligned` refuses other phases.
         elif steady or not changing:
             aligned[belief] = None
         begun = {(zone_name_of(sequence), utc_start(sequence)): sequence for sequence in changing}

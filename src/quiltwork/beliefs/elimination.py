@@ -19,7 +19,9 @@ from quiltwork.errors import UnsupportedError
 from quiltwork.wording import argument
 
 MOST_ENTRIES = 1 << 22
+"""Of one table, 32 MiB of floats; elimination holds a few such tables at once."""
 _MOST_AXES = 30
+"""NumPy before version 2 has at most 32 axes."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,10 +69,12 @@ def multiply(tables: Sequence[Weights], scope: tuple[int, ...]) -> Weights:
     values = np.ones(shape)
     possible: BoolArray | None = None
     for factor in tables:
+        # Scaled after every factor, by a power of two, so that this adds no rounding.
         values = _scaled(values * _aligned(factor, scope, factor.values))
         if factor.possible is not None:
             support = _aligned(factor, scope, factor.possible)
             possible = np.broadcast_to(support, shape) if possible is None else possible & support
+    # Relative errors of factors add up, and every product is rounded once.
     roundings = sum(factor.roundings for factor in tables) + len(tables)
     return Weights(scope, values, possible, roundings)
 
@@ -81,6 +85,7 @@ def sum_out(factor: Weights, node: int) -> Weights:
     scope = factor.scope[:axis] + factor.scope[axis + 1 :]
     values = factor.values.sum(axis=axis)
     possible = None if factor.possible is None else np.asarray(factor.possible.any(axis=axis))
+    # None spares the following products the boolean half of their work.
     if possible is not None and possible.all():
         possible = None
     return Weights(scope, values, possible, factor.roundings + factor.values.shape[axis])
@@ -113,6 +118,7 @@ def eliminate(
     waiting = list(tables)
     open_nodes = {node for factor in waiting for node in factor.scope} - set(keep)
     while open_nodes:
+        # Ties by number, so that results are the same in every run.
         node = min(open_nodes, key=lambda v: (_weight(_scope_with(waiting, v), sizes), v))
         scope = _scope_with(waiting, node)
         check_size(scope, sizes, most)
@@ -121,6 +127,7 @@ def eliminate(
         waiting.append(sum_out(joined, node))
         open_nodes.remove(node)
     result = multiply(waiting, tuple(keep))
+    # Kept nodes without a table have axes of size 1 until here.
     shape = tuple(sizes[node] for node in keep)
     values = np.broadcast_to(result.values, shape)
     possible = None if result.possible is None else np.broadcast_to(result.possible, shape)

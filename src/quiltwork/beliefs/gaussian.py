@@ -25,9 +25,11 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, integer, parse_stored_fraction, positive_fraction, to_fraction
 
 MOST_MEMORY = 32
+"""Lags of a series; exact recursions in fractions grow with their square."""
 _MOST_LAGS = 10**6
 _LONGEST_SAMPLE = 10**8
 _ROUNDING = 1e-9
+"""Room for a power of 0, which some series have at a frequency, to be rounded below 0."""
 _FARTHEST = Fraction(10**12)
 """Beyond this ratio of `within` and the range of a query, their units almost certainly differ."""
 
@@ -145,9 +147,11 @@ class GaussianSeries(Gaussian):
             return self._circular(size, random)
         memory = len(self.ar)
         first = self.autocorrelation(memory)[:memory].tolist()
+        # Started from the stationary law: from zeros the first values would vary too little.
         start = np.linalg.cholesky(np.array(toeplitz(first)))
         series = list(start @ random.standard_normal(memory))
         coefficients = [float(a) for a in self.ar]
+        # What the past explains is taken off, so that the variance stays 1.
         spread = np.sqrt(1 - float(np.dot(coefficients, self.autocorrelation(memory)[1:])))
         for shock in (spread * random.standard_normal(max(size - memory, 0))).tolist():
             series.append(shock + sum(c * series[-j] for j, c in enumerate(coefficients, start=1)))
@@ -160,6 +164,7 @@ class GaussianSeries(Gaussian):
         ring[0] = 1.0
         ring[1 : memory + 1] = [float(number) for number in self.correlations]
         ring[-memory:] = ring[memory:0:-1]
+        # Powers that are 0 may be rounded below it.
         spread = np.sqrt(np.maximum(np.fft.fft(ring).real, 0.0))
         shocks = np.fft.fft(random.standard_normal(len(ring)))
         return np.asarray(np.fft.ifft(spread * shocks).real[:size])
@@ -251,6 +256,7 @@ def _parse_lags(values: Any, name: str) -> tuple[Fraction, ...]:
         to_fraction(part, f"Entry {position} of {name}")
         for position, part in enumerate(parts, start=1)
     )
+    # A stationary series of order p has |a_j| ≤ C(p, j) < 2^p, as its roots lie within 1.
     if any(abs(number) > 2**MOST_MEMORY for number in numbers):
         raise InvalidInputError(f"An entry of {name} is far larger than in any stationary series.")
     return numbers
@@ -297,6 +303,7 @@ def _check_autocorrelation(numbers: tuple[Fraction, ...]) -> None:
                 f"The autocorrelation at lag {lag} is {float(number):g}; give numbers between -1 "
                 "and 1."
             )
+    # At 64 frequencies per lag a dip below 0 between two of them is shallow.
     ring = np.zeros(64 * (len(numbers) + 1))
     ring[1 : len(numbers) + 1] = [float(number) for number in numbers]
     power = 1 + 2 * frozen(np.fft.fft(ring).real)

@@ -27,6 +27,7 @@ def solved(matrix: Matrix, right: Sequence[Fraction]) -> list[Fraction] | None:
     """
     rows = [[*row, value] for row, value in zip(matrix, right, strict=True)]
     for column in range(len(rows)):
+        # Any pivot that is not 0 will do, since fractions have no rounding errors.
         pivot = next((i for i in range(column, len(rows)) if rows[i][column]), None)
         if pivot is None:
             return None

@@ -25,6 +25,7 @@ from quiltwork.errors import InvalidInputError
 from quiltwork.exact import Number, counted, integer, to_fraction
 
 _SYMMETRY = 1e-12
+"""Rounding errors that a computed correlation matrix may have."""
 _MOST_ROWS = 10**4
 _MOST_IN_ALL = 10**7
 
@@ -96,6 +97,7 @@ class GaussianRows(Gaussian):
         if self.within is None:
             return None
         slopes = np.abs(self.correlation) * self.deviations / self.deviations[:, np.newaxis]
+        # Rounded up: the farthest change bounds what is hidden.
         return self.within * Fraction(float(slopes.max()) * (1 + _SYMMETRY))
 
     def _written(self) -> dict[str, Any]:
@@ -164,6 +166,7 @@ def _parse_correlation(values: Any) -> FloatArray:
             f"Entry ({i + 1}, {j + 1}) of correlation is {float(matrix[i, j])!r}; a correlation "
             "matrix is symmetric, with 1 on the diagonal and numbers between -1 and 1 elsewhere."
         )
+    # Of two entries that differ by rounding, the larger in size.
     matrix = np.where(np.abs(matrix) >= np.abs(matrix.T), matrix, matrix.T)
     try:
         np.linalg.cholesky(matrix)
@@ -180,6 +183,8 @@ def _rounded(matrix: FloatArray) -> FloatArray:
     diagonal = np.diag(matrix)
     if (diagonal == 1).all() or not (np.abs(diagonal - 1) <= _SYMMETRY).all():
         return matrix
+    # A correlation is an entry over √(d_i·d_j), where d is 1 within the tolerance. Raised, an
+    # entry must stay below 1.
     inner = np.abs(matrix) < 1 - 2 * _SYMMETRY
     raised = np.where(inner, matrix * (1 + 2 * _SYMMETRY), matrix)
     np.fill_diagonal(raised, 1.0)

@@ -31,9 +31,11 @@ from quiltwork.errors import InvalidInputError, UnsupportedError
 LAGS = (1, 2, 5, 10, 20, 50, 100)
 _DAY, _HOURS = 86_400, 24
 _SMOOTHING = 0.5
+"""Added to counts, as in the fits that the box is compared with."""
 _FOLLOWED = 5_000
 """Time points for which the distribution of a stay is computed; geometric beyond."""
 _GONE = 1e-9
+"""The share of stays left at which their distribution is complete."""
 _HALVINGS = 200
 """The factor's range is [0, 2]: 200 halvings reach the last float."""
 
@@ -238,6 +240,7 @@ def likeliest_member(box: ChainBox, counts: FloatArray) -> FloatArray:
            [0.25, 0.75]])
     """
     weights = counts + _SMOOTHING
+    # Each weight is at least the smoothing, so at this factor each entry reaches its bound.
     low, high = np.zeros((len(weights), 1)), np.full((len(weights), 1), 1.0 / _SMOOTHING)
     for _ in range(_HALVINGS):
         middle = (low + high) / 2
@@ -276,6 +279,7 @@ def _box_steps(box: ChainBox, sample: Sample) -> FloatArray:
 def _log_steps(description: _Description, path: IntArray, phases: IntArray) -> FloatArray:
     """Return the log-probability of every step of a path given the past."""
     if len(description.shown) == len(np.unique(description.shown)):
+        # Every inner state is seen, so no filter is needed.
         inner = np.argsort(description.shown)[path]
         with np.errstate(divide="ignore"):
             return np.asarray(np.log(description.matrices[phases[:-1], inner[:-1], inner[1:]]))
@@ -289,6 +293,7 @@ def _log_steps(description: _Description, path: IntArray, phases: IntArray) -> F
         mass = (mass @ matrix) * shows[code]
         total = float(mass.sum())
         scores[place] = math.log(total) if total > 0 else -math.inf
+        # After an impossible step the past says nothing, and later steps are scored anew.
         mass = mass / total if total > 0 else _restarted(description.laws[0], shows[code])
     return scores
 
@@ -361,6 +366,7 @@ def _sample_stays(paths: Sequence[IntArray], state: int) -> Stays | None:
     ends = np.bincount(ended, minlength=most + 1)[: most + 1]
     full, open_ = np.array(ended), np.array(cut, dtype=np.int64)
     ages = np.arange(most + 1)
+    # A complete stay of n points could end at age n; of a censored one that was not seen.
     exposed = len(full) - np.searchsorted(np.sort(full), ages)
     exposed = exposed + len(open_) - np.searchsorted(np.sort(open_), ages, side="right")
     longer = np.cumprod(1 - ends / np.maximum(exposed, 1))
@@ -390,6 +396,7 @@ def _believed_stays(description: _Description, state: int) -> Stays | None:
     quantile = next((float(n) for n, share in enumerate(longer) if share <= 0.1), None)
     if quantile is None:
         beyond = math.inf if keeps >= 1 else math.log(0.1 / longer[-1]) / math.log(keeps)
+        # A quotient of logarithms may be rounded just above a whole number.
         quantile = math.inf if keeps >= 1 else len(longer) - 1 + math.ceil(beyond - 1e-9)
     if plain and 0 < keeps < 1:
         longer = [keeps**n for n in range(min(_FOLLOWED, int(quantile) * 3 + 2))]

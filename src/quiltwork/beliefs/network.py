@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     import networkx as nx
 
 _SMALL = 1 << 12
+"""Entries up to which the joint table is computed once and reused for every query."""
 
 
 @dataclass(frozen=True, init=False, eq=False, repr=False)
@@ -175,6 +176,7 @@ class Network(Belief):
 
     def relevant(self, nodes: Sequence[int]) -> list[Weights]:
         """Return the tables that determine the joint distribution of some nodes (0-based)."""
+        # The tables of nodes that are no ancestors sum to 1; only in a Bayesian network.
         if not self.directed:
             return list(self.tables)
         needed = moral.ancestors(self.parents, nodes)
@@ -262,8 +264,10 @@ class Network(Belief):
 
     def _check_possible(self) -> None:
         """Raise InvalidInputError if a Markov network excludes everything, where cheap to check."""
+        # Conditional rows sum to 1, so a Bayesian network always allows something.
         if self.directed or self.positive or self.largest_table > 1 << 16:
             return
+        # The support and not the sum, which may underflow.
         if not eliminate(self.tables, (), self.sizes).support().any():
             raise InvalidInputError(
                 "The tables together exclude every configuration of the nodes; allow at least one."

@@ -119,6 +119,7 @@ class CodedSequences(Mapping[Any, NDArray[Any]]):
 
 
 _WEEK = 7 * 86_400
+"""How often offsets are compared; a clock change that is undone sooner would be missed."""
 _ARRAYS: dict[int, tuple[weakref.ref[NDArray[Any]], CodedSequence]] = {}
 
 
@@ -141,6 +142,7 @@ def codes_behind(sequence: Any) -> NDArray[Any] | None:
         return coded.codes
     first, stride = _offset(sequence), sequence.strides[0] // array.itemsize
     last = first + stride * (sequence.size - 1)
+    # Read forwards also for a reversed slice: sources compare memory, which has no direction.
     return coded.codes[min(first, last) : max(first, last) + 1 : abs(stride) or 1]
 
 
@@ -239,6 +241,7 @@ def split_at_clock_changes(sequence: Any) -> list[Any]:
     turns = np.flatnonzero(np.diff(offsets)) + 1
     for turn in turns.tolist():
         require_step_divides(int(offsets[turn] - offsets[turn - 1]), step)
+    # A part of one time point has no step, so it is left out.
     ends = [*turns.tolist(), len(sequence) - 1]
     cut = [(a, b + 1) for a, b in zip([0, *turns.tolist()], ends, strict=True) if b > a]
     return [_part(sequence, a, b) for a, b in cut]
@@ -321,6 +324,7 @@ def index_step(table: Any) -> int | None:
     gaps = np.diff(moments)
     step = int(gaps.min(initial=2**62))
     single = int((gaps == step).sum())
+    # Where fewer than half of the differences are the least one, it need not be the step.
     if step <= 0 or step % 10**6 or (gaps % step).any() or 2 * single <= len(gaps):
         return None
     return step // 10**6
