@@ -135,3 +135,18 @@ def test_misuse_gets_a_sentence(cli, folder, extra, complaint):
     ran = cli("risk", str(folder / "later.csv"), *ROLES, *extra)
     assert ran.code in (2, 3)
     assert complaint in ran.err
+
+
+def test_it_says_which_figures_are_of_chapters_and_which_of_values(cli, tmp_path):
+    source, tree, page = tmp_path / "a.csv", tmp_path / "h.csv", tmp_path / "risk.html"
+    source.write_text("age,ill\n20..29,E11\n20..29,E12\n20..29,I10\n")
+    tree.write_text("E11;E;*\nE12;E;*\nI10;I;*\n")
+    asked = ("risk", str(source), "--quasi", "age", "--sensitive", "ill")
+    leveled = (*asked, "--hierarchy", f"ill={tree}", "--level", "ill=1")
+    said = "beta and delta are of the labels of the hierarchy (level 1 of ill); best guesses"
+    ran = cli(*leveled, "--report", str(page))
+    assert said in ran.out
+    assert said in page.read_text(encoding="utf-8")
+    document = cli(*leveled, "--json").document
+    assert (document["levels"], document["models"]["distinct_l"]) == ({"ill": 1}, 2)
+    assert "of the labels" not in cli(*asked).out

@@ -128,6 +128,8 @@ def _lines(result: Assessment) -> list[str]:
         rows.append((f"records certain in {disclosure.attribute}", f"{disclosure.certain}"))
     lines = [f"{counted(result.rows, 'record')} in {counted(linkage.groups, 'group')}", ""]
     lines += text_table(["measure", "value"], rows)
+    if result.unit_note:
+        lines += ["", result.unit_note]
     lines += ["", "Attacks on the table:"]
     return lines + [
         f"- {attack.attack} ({attack.decided}): {attack.found}" for attack in result.attacks

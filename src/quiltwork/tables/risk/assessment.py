@@ -16,7 +16,7 @@ assumptions; it is carried out on this very table, as far as the necessary data 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -190,6 +190,8 @@ class Assessment(ChartedResult):
         subtracted: what providers learn by removing their own records, if the table names them.
         attacks: the result of each attack; `to_frame` has a row for each.
         utility: what a publication keeps, and the facts for its providers.
+        levels: sensitive column → the level of its hierarchy at which `models` counts its values;
+            `disclosures` are always of the values themselves.
     """
 
     schema = ("risk", 3)
@@ -205,6 +207,18 @@ class Assessment(ChartedResult):
     subtracted: SubtractionResult | None
     attacks: tuple[TableAttack, ...]
     utility: TableUtility | None = None
+    levels: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def unit_note(self) -> str:
+        """Which figures are of labels of a hierarchy, and which of values; empty without levels."""
+        if not self.levels:
+            return ""
+        columns = " and ".join(f"level {n} of {name}" for name, n in self.levels.items())
+        return (
+            f"alpha, l, t, beta and delta are of the labels of the hierarchy ({columns}); best "
+            "guesses and records that are certain are of the values themselves."
+        )
 
     def explain(self) -> str:
         """Return the size of the smallest group, and the result of every attack."""
@@ -214,6 +228,7 @@ class Assessment(ChartedResult):
                 f"{self.rows:,} records; each has the same quasi-identifiers as at least "
                 f"{self.models.k - 1:,} others. Attacks on the table:",
                 *lines,
+                *filter(None, [self.unit_note]),
             )
         )
 
@@ -306,6 +321,7 @@ def assess(
             (best.base, best.mean, best.attribute), cuts, learned, downcoded, against, subtracted
         ),
         utility=utility,
+        levels=dict(table.levels),
     )
 
 

@@ -110,6 +110,7 @@ def models_section(assessment: Assessment) -> Html:
     ]
     return section(
         "Privacy models",
+        *map(paragraph, filter(None, [assessment.unit_note])),
         table("The values that the table has at its worst group", ["model", "value", "says"], rows),
         anchor="models",
     )
