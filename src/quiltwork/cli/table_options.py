@@ -258,12 +258,13 @@ def read_table(source: TableFiles, backend: str = "local", **declarations: Any) 
             )
         return _spark_table(files, provider, as_text, roles)
     if len(files) == 1:
-        frame = open_frame(files[0], as_text, source.reading.of(files)[0])
+        used = _needed(roles, provider)
+        frame = open_frame(files[0], as_text, source.reading.of(files)[0], used)
         return Table(frame, provider=provider, **roles)
     parts = _by_provider(files, provider)
     # Providers' files may differ in columns that no option uses.
     needed = _needed(roles, None)
-    read = open_frames([*parts.values()], as_text, source.reading.of(files))
+    read = open_frames([*parts.values()], as_text, source.reading.of(files), roles=needed)
     frames = dict(zip(parts, read, strict=True))
     for name, frame in frames.items():  # types of unused columns may differ
         if set(needed) <= set(frame.names):

@@ -119,10 +119,11 @@ class Table:
     ) -> None:
         # The class is frozen; its arguments differ from its fields.
         put = object.__setattr__
-        put(self, "data", _opened_alike([frame], text, types, na_values)[0])
         put(self, "provider", provider)
         put(self, "quasi_identifiers", _names(quasi_identifiers, "quasi_identifiers"))
         put(self, "sensitive", _names(sensitive, "sensitive"))
+        roles = [*self.quasi_identifiers, *self.sensitive]
+        put(self, "data", _opened_alike([frame], text, types, na_values, roles)[0])
         put(self, "subject", subject)
         put(self, "ordinal", parse_orders(ordinal))
         put(self, "hierarchies", mapping_by_column(hierarchies, "hierarchies"))
@@ -160,10 +161,10 @@ class Table:
                 f"provider must be the name of a column, not {shortened(provider)}."
             )
         by_name = _by_provider(frames)
-        opened = _opened_alike([*by_name.values()], text, types, na_values)
-        parts = dict(zip(by_name, opened, strict=True))
         quasi = _names(quasi_identifiers, "quasi_identifiers")
         secret = _names(sensitive, "sensitive")
+        opened = _opened_alike([*by_name.values()], text, types, na_values, [*quasi, *secret])
+        parts = dict(zip(by_name, opened, strict=True))
         subject = declarations.get("subject")
         carried = _listed(declarations.get("carried", ()), "carried")
         for name, part in parts.items():
@@ -348,13 +349,14 @@ def _opened_alike(
     text: str | Sequence[str],
     types: Mapping[str, ColumnType] | None,
     na_values: Sequence[str],
+    roles: Sequence[str],
 ) -> list[ArrowFrame]:
     """Open frames and files; columns of CSV files get the same types in all of them."""
     declared: dict[str, ColumnType] = mapping_by_column(types, "types")
     for kind in declared.values():
         choice(kind, get_args(ColumnType), "A type")
     reading = FileReading(DialectOptions(na_values=tuple(listed(na_values, "na_values"))))
-    return open_frames(frames, _listed(text, "text"), [reading] * len(frames), declared)
+    return open_frames(frames, _listed(text, "text"), [reading] * len(frames), declared, roles)
 
 
 def _by_provider(frames: Mapping[str, Any]) -> dict[str, Any]:

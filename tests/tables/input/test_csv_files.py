@@ -113,8 +113,18 @@ def test_columns_that_are_named_are_text(tmp_path):
         table = Table(tmp_path / name, None, ["zip"], "ill", text="zip")
         assert table.encoded.quasi[0].kind == "categorical"
         assert table.encoded.quasi[0].values == ("12345", "12346")
-    with pytest.raises(InvalidInputError, match="text names 'zp'"):
-        Table(tmp_path / "t.csv", None, ["zip"], "ill", text=["zp"])
+    absent = "Column 'PLZ', to be read as text, is not there in the file, whose columns are: zip, i"
+    with pytest.raises(InvalidInputError, match=absent):
+        Table(tmp_path / "t.csv", None, ["PLZ"], "ill", text=["PLZ"])
+    with pytest.raises(
+        InvalidInputError, match=r"'PLZ'.* in none of the files; see the first, whos"
+    ):
+        Table.concat(
+            {"a": tmp_path / "t.csv", "b": tmp_path / "t.parquet"}, ["PLZ"], "ill", text=["PLZ"]
+        )
+    # The first line may be a row.
+    with pytest.raises(InvalidInputError, match="which has 2 columns, none of them asked for"):
+        Table(tmp_path / "t.csv", None, ["PLZ"], "dx", text=["PLZ"])
     with pytest.raises(InvalidInputError, match="In a frame, convert the column to text yourself"):
         Table(frame, None, ["zip"], "ill", text=["zip"])
     with pytest.raises(InvalidInputError, match="text must be a list"):

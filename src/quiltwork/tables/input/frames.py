@@ -16,7 +16,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from quiltwork.delimited import DialectOptions
+from quiltwork.delimited import DialectOptions, columns_of
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.exact import shortened
 from quiltwork.files import TABLES, Unpacked, expand_files, open_table_file, refuse_device
@@ -216,10 +216,13 @@ class FileReading:
 
 
 def open_frame(
-    source: Any, text: Sequence[str] = (), reading: FileReading | None = None
+    source: Any,
+    text: Sequence[str] = (),
+    reading: FileReading | None = None,
+    roles: Sequence[str] = (),
 ) -> ArrowFrame:
     """Return a frame, or the content of the file at a path."""
-    return open_frames([source], text, [reading or FileReading()])[0]
+    return open_frames([source], text, [reading or FileReading()], roles=roles)[0]
 
 
 def open_frames(
@@ -227,11 +230,14 @@ def open_frames(
     text: Sequence[str] = (),
     readings: Sequence[FileReading] = (),
     types: Mapping[str, ColumnType] | None = None,
+    roles: Sequence[str] = (),
 ) -> list[ArrowFrame]:
     """Open several frames, CSV (`.csv`, `.csv.gz`) and Parquet (`.parquet`, `.pq`) files.
 
     Columns of CSV files get the same types in all of them (see `csv_files`); those named in `text`
     stay, or become, text, and `types` declares types. `readings` are the options for each file.
+    `roles` are the columns that the caller uses: a file without any of them may lack a header, so
+    that a refusal does not quote its first line.
     """
     paths = [Path(source) if isinstance(source, (str, Path)) else None for source in sources]
     options = readings or [FileReading()] * len(paths)
@@ -239,11 +245,21 @@ def open_frames(
     names = [str(path) for path in files.values()]
     tables = dict(zip(files, read_files(names, [options[i] for i in files]), strict=True))
     for name in text:
-        if not any(name in table.column_names for table in tables.values()):
+        if any(name in table.column_names for table in tables.values()):
+            continue
+        if not tables:
             raise InvalidInputError(
-                f"text names {name!r}, but no file has that column. In a frame, convert the column "
-                "to text yourself."
+                f"text names {name!r}, but text is for columns of files. In a frame, convert the "
+                "column to text yourself."
             )
+        place = "not there in the file"
+        if len(tables) > 1:
+            place = "in none of the files; see the first"
+        header = next(iter(tables.values())).column_names
+        raise InvalidInputError(
+            f"Column {name!r}, to be read as text, is {place}, "
+            f"{columns_of(header, [n for n in (*text, *roles) if isinstance(n, str)])}."
+        )
     # Types are inferred over all CSV files together; Parquet files declare theirs.
     csv = [i for i in tables if not is_table_file(str(paths[i]))]
     tables |= zip(csv, infer_types([tables[i] for i in csv], text, types), strict=True)
