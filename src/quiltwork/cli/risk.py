@@ -83,7 +83,7 @@ def _compared(
     from quiltwork.tables.risk import intersection
     from quiltwork.tables.table import Table
 
-    frame = open_frame(against, split_list(source.text), *source.reading.of([against]))
+    frame = open_frame(against, split_list(source.text), source.reading.of([against])[0])
     has_subject = table.subject is not None and table.subject in frame.names
     earlier = Table(
         frame,
