@@ -54,7 +54,8 @@ ORDINARY = (
     "ledger largest sqlite:///budget.db d --window 1:10 --ask histogram --analyst ana",
     "ledger spend sqlite:///budget.db d --epsilon 0.001 --neighbours add-remove --start 2 --stop 9 "
     "--what report --key one",
-    "ledger plan sqlite:///budget.db year --year 2025 --points-per-day 1 --weekly histogram",
+    "ledger plan sqlite:///budget.db year --year 2025 --points-per-day 1 "
+    "--begins 2025-01-01 --weekly histogram",
     "ledger restore backup.jsonl sqlite:///new.db --checkpoint checkpoint.json --lost d=0.1",
     "ledger export sqlite:///budget.db --output last.jsonl --last",
     "ledger retire sqlite:///budget.db d --reason done",

@@ -156,7 +156,8 @@ def test_plan_for_a_year(cli, url, belief):
     create = ["ledger", "create", url, "year", "--belief", belief, "--budget", "1"]
     assert cli(*create, "--length", "730").code == 0
     kinds = ["--daily", "histogram", "--weekly", "histogram", "--monthly", "count:walk"]
-    ran = cli("ledger", "plan", url, "year", "--year", "2025", "--points-per-day", "2", *kinds)
+    ran = cli("ledger", "plan", url, "year", "--year", "2025", "--points-per-day", "2",
+              "--begins", "2025-01-01", *kinds)  # fmt: skip
     assert ran.code == 0, ran.err
     assert "429 releases cost 1 " in ran.out
 

@@ -158,7 +158,8 @@ def register(
     Give the options of `quiltwork release`, or --rows and those of `quiltwork count`. Problems with
     rows are reported here, to you. From then on, releases that this ledger pays for accept this
     file, unchanged and read with these options, and no other. Register a file again after a change.
-    The ledger stores a digest of its path, size and times of change, and nothing of its content.
+    The ledger stores a digest of its path, size and times of change, when the series begins, and
+    nothing else of its content.
     """
     from functools import partial
 
@@ -379,6 +380,7 @@ def _parse_lost(text: str) -> tuple[str, list[dict[str, Any]]]:
     quiltwork ledger plan sqlite:///budget.db meters --year 2025 --timezone Europe/Berlin \\
         --monthly histogram -o plan.json --report plan.html
     quiltwork ledger plan sqlite:///budget.db meters --year 2025 --points-per-day 144 \\
+        --begins 2025-01-01T00:00 \\
         --daily histogram --weekly histogram --monthly histogram -o plan.json
     """
 )
@@ -387,11 +389,21 @@ def plan(
     dataset: str = argument(),
     ask: tuple[str, ...] = option(
         "A query as in `release`; @144 repeats it on consecutive windows of 144 time points, @28/1 "
-        "on the last 28 of every one, @1:10 asks it on time points 1 to 10.",
+        "on the last 28 of every one, @1:10 asks it on time points 1 to 10, @2026-03 in March.",
         "QUERY[@WINDOW]",
     ),
     year: int | None = option("Plan a calendar year instead.", "YEAR"),
     points_per_day: int | None = option("With --year.  [default: by the beliefs' step]", "N"),
+    begins: str | None = option(
+        "When the first time point is, for dates: 2026-03-01T00:00.  [default: by the beliefs or "
+        "the registered data]",
+        "TIME",
+    ),
+    earliest: str | None = option(
+        "Leave out releases that begin before this date: 2026-04. To plan the rest again.",
+        "DATE",
+        names="--from",
+    ),
     timezone: str | None = option(
         "With --year: days and months are those of this zone's clocks; or none.  [default: that of "
         "the registered data]",
@@ -416,6 +428,7 @@ def plan(
     """
     from quiltwork.budget import plan as plan_releases
     from quiltwork.budget.accounting.stored_plan import plan_document
+    from quiltwork.cli.dataset_times import dataset_times
     from quiltwork.cli.ledger_text import read_schedule
 
     check_targets(output, report)
@@ -425,12 +438,8 @@ def plan(
         raise BudgetExceeded(f"Dataset {dataset!r} is retired ({status.retired}): nothing to plan.")
     spent = [debit.spending for debit in opened.history(dataset)]
     kinds = {"daily": daily, "weekly": weekly, "monthly": monthly}
-    grids = [belief.grid for belief in status.beliefs if belief.grid is not None]
-    step = next((grid.step for grid in grids if grid.step), None)
-    if points_per_day is None and step is not None and 86_400 % step == 0:
-        points_per_day = 86_400 // step
-    zone = _zone_of(opened, status, timezone)
-    queries = read_schedule(ask, status, year, points_per_day, kinds, zone)
+    times = dataset_times(opened, status, begins, timezone, points_per_day)
+    queries = read_schedule(ask, status, year, kinds, times, earliest)
     releases = plan_releases(
         status.beliefs,
         length=status.length,
@@ -444,12 +453,19 @@ def plan(
     )
     settings = dataset, status.length or len(releases.items), episode, status.beliefs, pairs
     document = files.dump("ledger-plan", 1, plan_document(releases, *settings))
+    useless = all(item.verdict == "useless" for item in releases.items)
+    if spent and useless and (output or report):
+        raise BudgetExceeded(
+            "Every planned release would be useless: too little of the budget is left beside the "
+            "releases made before. Nothing was written. Leave out what is made with --from "
+            "2026-04, or plan fewer releases."
+        )
     if report is not None:
         from quiltwork.budget.accounting.stored_plan import StoredPlan
-        from quiltwork.cli.plan_page import plan_page, year_dates
+        from quiltwork.cli.plan_page import plan_dates, plan_page
 
         stored = StoredPlan.from_json(document)
-        dated = None if year is None or ask else year_dates(stored, year, points_per_day, zone)
+        dated = None if times is None else plan_dates(stored, times)
         files.write(report, plan_page(releases, stored, status.beliefs, dated))
     lines = [*releases.table().splitlines(), "", *releases.explain().splitlines()]
     lines += [] if releases.spent else ["Nothing was spent before."]
@@ -457,20 +473,6 @@ def plan(
         files.write(output, document + "\n")
         lines.append(f"Plan in {output}")
     emit(document, lines)
-
-
-def _zone_of(opened: Ledger, status: Status, typed: str | None) -> str | None:
-    """Return the time zone of a dataset's year: as typed, as registered, or of its beliefs."""
-    from quiltwork.beliefs import DatedChain
-    from quiltwork.series.registration import registered_reading
-
-    if typed is not None:
-        return None if typed == "none" else typed
-    if zone := registered_reading(opened, status.dataset).get("timezone"):
-        return str(zone)
-    dated = [belief for belief in status.beliefs if isinstance(belief, DatedChain)]
-    zones = {belief.calendar.zone for belief in dated}
-    return zones.pop() if len(zones) == 1 else None
 
 
 @command(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from quiltwork.beliefs.zones import DAY
 from quiltwork.budget.persons import PEOPLE
 from quiltwork.cli.output import text_table
 from quiltwork.cli.series_options import read_query
@@ -15,6 +17,9 @@ from quiltwork.exact import format_down, format_up
 
 if TYPE_CHECKING:
     from quiltwork.budget import Debit, Planned, Status
+    from quiltwork.series.reading.clock import TimePoints
+
+_DATE = re.compile(r"\d{4}-\d\d")
 
 
 def status_document(status: Status) -> dict[str, Any]:
@@ -109,34 +114,74 @@ def read_schedule(
     queries: Sequence[str],
     status: Status,
     year: int | None,
-    points_per_day: int | None,
     calendar_kinds: Mapping[str, str | None],
-    timezone: str | None = None,
+    times: TimePoints | None,
+    earliest: str | None = None,
 ) -> tuple[Planned, ...]:
-    """Parse planned releases: queries with windows, or a calendar year of a time zone.
+    """Parse planned releases: queries with windows, or those of a calendar year.
+
+    Args:
+        queries: typed queries with windows.
+        status: the dataset.
+        year: the calendar year.
+        calendar_kinds: a query for each of daily, weekly and monthly, or None.
+        times: the dates of the time points; None if unknown.
+        earliest: a date; releases whose windows begin before it are left out.
 
     Raises:
-        click.UsageError: for neither or both, and if the length of a time point is unknown.
+        click.UsageError: for neither or both, and for dates where those of the series are unknown.
     """
     from quiltwork.budget import calendar
 
     kinds = {kind: text for kind, text in calendar_kinds.items() if text}
     if bool(queries) == bool(kinds):
         raise click.UsageError("give either --ask, or --year with --daily, --weekly or --monthly")
-    if kinds and (year is None or points_per_day is None):
-        raise click.UsageError(
-            f"--{min(kinds)} goes with --year, and with --points-per-day where the beliefs do not "
-            "say how long a time point is"
+    if kinds and year is None:
+        raise click.UsageError(f"--{min(kinds)} goes with --year")
+    if year is not None and kinds:
+        known = _known(times)
+        states = status.beliefs[0].states
+        planned = calendar(
+            year,
+            DAY // known.step,
+            **{kind: read_query(text, states, None) for kind, text in kinds.items()},
+            timezone=None if known.clock.local else known.clock.zone,
+            begins=known.clock.shown(known.start),
+            length=known.count,
         )
-    states = status.beliefs[0].states
-    if year is not None and points_per_day is not None and kinds:
-        by_kind = {kind: read_query(text, states, None) for kind, text in kinds.items()}
-        return calendar(year, points_per_day, **by_kind, timezone=timezone)
-    return tuple(planned for text in queries for planned in _parse_planned(text, status))
+    else:
+        planned = tuple(item for text in queries for item in _parse_planned(text, status, times))
+    if earliest is None:
+        return planned
+    known = _known(times)
+    span = known.span(earliest.strip())
+    if span is None:
+        raise click.UsageError(f"cannot read --from {earliest!r}: give a date such as 2026-04-01")
+    first = -((known.start - span[0]) // known.step) + 1
+    later = [item for item in planned if item.query.window(known.count)[0] >= first]
+    if not later:
+        raise click.UsageError(f"no planned release begins at {earliest} or later")
+    return tuple(later)
 
 
-def _parse_planned(text: str, status: Status) -> tuple[Planned, ...]:
-    """Parse QUERY, QUERY@SIZE, QUERY@SIZE/STEP or QUERY@START:STOP."""
+def _known(times: TimePoints | None) -> TimePoints:
+    """Return the dates of the time points.
+
+    Raises:
+        click.UsageError: if they are unknown.
+    """
+    if times is None:
+        raise click.UsageError(
+            "dates need the time of the first time point, which neither the beliefs nor a "
+            "registered file say: give --begins, such as --begins 2026-01-01T00:00, and "
+            "--points-per-day where the beliefs do not say how long a time point is; or register "
+            "the file first"
+        )
+    return times
+
+
+def _parse_planned(text: str, status: Status, times: TimePoints | None) -> tuple[Planned, ...]:
+    """Parse QUERY, QUERY@SIZE, QUERY@SIZE/STEP, QUERY@START:STOP or QUERY@DATES."""
     from quiltwork.budget import Planned, repeated
 
     name, _, window = text.rpartition("@")
@@ -148,4 +193,7 @@ def _parse_planned(text: str, status: Status) -> tuple[Planned, ...]:
         query = read_query(name, states, None)
         distance = int(step) if slash else None
         return repeated(query, int(size), length, kind=text, step=distance)
+    if _DATE.match(window):
+        query = read_query(name, states, None)
+        return (Planned(query.on_runs(_known(times).windows(window)), kind=text),)
     return (Planned(read_query(name, states, window), kind=text),)

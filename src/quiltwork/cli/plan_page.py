@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
 from typing import TYPE_CHECKING
 
 from quiltwork.exact import format_number
@@ -14,6 +13,7 @@ if TYPE_CHECKING:
     from quiltwork.budget.accounting.release_plan import ReleasePlan
     from quiltwork.budget.accounting.stored_plan import StoredPlan
     from quiltwork.series import Release, Series
+    from quiltwork.series.reading.clock import TimePoints
     from quiltwork.series.releases.release_page import PlannedPart
 
 _MOST_BARS = 60
@@ -108,21 +108,15 @@ def plan_page(
     return page(f"A plan for {stored.dataset}: {count}", lead, sections)
 
 
-def year_dates(
-    stored: StoredPlan, year: int, points_per_day: int | None, zone: str | None
-) -> list[str]:
-    """Return when each release of a year's plan is about, as dates."""
-    from quiltwork.series.reading.clock import Clock
+def plan_dates(stored: StoredPlan, times: TimePoints) -> list[str]:
+    """Return when each release of a plan is about, as dates."""
     from quiltwork.series.releases.period_text import period_words
 
-    step = 86_400 // (points_per_day or 1)
-    clock = Clock(zone, zone is None)
-    start = clock.seconds(datetime(year, 1, 1))
     dates = []
     for line in stored.lines:
         runs = line.runs(stored.length)
-        moments = start + step * (runs[0][0] - 1), start + step * runs[-1][1]
-        begin, end = map(clock.written, moments)
+        seconds = (times.start + times.step * place for place in (runs[0][0] - 1, runs[-1][1]))
+        begin, end = map(times.clock.written, seconds)
         dates.append(period_words((begin, end)))
     return dates
 

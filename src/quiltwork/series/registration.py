@@ -1,7 +1,8 @@
 """Registered data: the owner's rows are validated once, and no later release refuses them.
 
 The ledger keeps a *mark* for each dataset: a salted digest of the files' paths, sizes and times of
-change, the public options by which they are read, and the pattern of public gaps. The mark holds no
+change, the public options by which they are read, the first moment, and the pattern of public gaps.
+Every release states when its window begins, so the first moment is public. The mark holds no
 digest of the rows: anybody could find a short series by trying all of them. Files that have changed
 get another mark, and a release refuses them before a row is read.
 """
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 
 _DEFAULTS: tuple[Any, ...] = ("error", None, (), [])
 _NOT_READING = ("beliefs",)
+_BEGINNING = "first time point"
+"""Key, beside the reading options, of the moment at which all sequences begin."""
 
 
 def register_series(
@@ -77,7 +80,11 @@ def register_series(
     require_aligned(beliefs, validated.sequences)
     encode_cells(validated, beliefs, histogram())
     pattern = with_pattern(mark, series.data.coded.values())
-    ledger.register(dataset, f"{pattern} {_reading_text(value, options)}")
+    reading = json.loads(_reading_text(value, options))
+    starts = {sequence.start for sequence in series.data.coded.values()}
+    if len(starts) == 1 and (start := starts.pop()) is not None and series.grid.step is not None:
+        reading[_BEGINNING] = series.clock.written(start)
+    ledger.register(dataset, f"{pattern} {json.dumps(reading, sort_keys=True)}")
     return series
 
 
@@ -138,6 +145,16 @@ def registered_reading(ledger: Ledger, dataset: str) -> dict[str, Any]:
 
     Empty if no series is registered. A number is written as text, as `str` writes it.
     """
+    stored = _stored_with_mark(ledger, dataset)
+    return {name: option for name, option in stored.items() if name != _BEGINNING}
+
+
+def registered_beginning(ledger: Ledger, dataset: str) -> str | None:
+    """Return when the registered series begin, in ISO 8601; None if unknown or not together."""
+    return _stored_with_mark(ledger, dataset).get(_BEGINNING)
+
+
+def _stored_with_mark(ledger: Ledger, dataset: str) -> dict[str, Any]:
     text = (ledger.registered(dataset) or "").partition(" ")[2]
     return dict(json.loads(text)) if text else {}
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import calendar as _calendar
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from itertools import pairwise, repeat
 
@@ -122,59 +122,93 @@ def calendar(
     weekly: Query | None = None,
     monthly: Query | None = None,
     timezone: str | None = None,
+    begins: datetime | None = None,
+    length: int | None = None,
 ) -> tuple[Planned, ...]:
     """Return a year of releases, in the order in which their windows end.
 
-    One `daily` query per day, one `weekly` per full week of seven days from January 1 on, one
-    `monthly` per calendar month; each is optional. The series begins on January 1. With a
-    `timezone`, days are those of its clocks: of 23 hours in spring and of 25 in autumn.
+    One `daily` query per day, one `weekly` per full week of seven days from the first day on, one
+    `monthly` per calendar month; each is optional. Days and months are numbered as in the year, so
+    that March is "monthly 3". With a `timezone`, days are those of its clocks: of 23 hours in
+    spring and of 25 in autumn.
+
+    Args:
+        year: the calendar year.
+        points_per_day: the number of time points in a day of 24 hours.
+        daily: the query for every day.
+        weekly: the query for every week.
+        monthly: the query for every month.
+        timezone: the zone of the clocks; None for days of 24 hours.
+        begins: when the first time point begins, by default on January 1 of the year; days, weeks
+            and months that are not wholly in the series are left out.
+        length: of the series; by default to the end of the year.
+
+    Raises:
+        InvalidInputError: if no such day, week or month is in the series.
 
     >>> from quiltwork import queries
     >>> histogram = queries.histogram()
     >>> len(calendar(2025, 144, daily=histogram, weekly=histogram, monthly=histogram))
     429
+    >>> calendar(2026, 144, monthly=histogram, begins=datetime(2026, 3, 1))[0].label
+    'monthly 3'
     """
     points = integer(points_per_day, "points_per_day", 1)
     number = integer(year, "year", 1, 9998)
-    days = _points_of_days(number, points, timezone)
-    months, first = [], 0
-    for month in range(1, 13):
-        last = first + _calendar.monthrange(number, month)[1]
-        months.append(sum(days[first:last]))
-        first = last
-    weeks = [sum(days[day : day + 7]) for day in range(0, len(days) - 6, 7)]
+    origin = datetime(number, 1, 1) if begins is None else instance(begins, datetime, "begins")
+    days = _points_before_days(number, points, timezone, origin)
+    end = days[-1] if length is None else integer(length, "length", 1)
+    months = [days[datetime(number, month, 1).timetuple().tm_yday - 1] for month in range(1, 13)]
+    first_day = next((day for day, before in enumerate(days) if before >= 0), len(days))
+    later_year = f"{number}-" if origin.year < number else ""
     planned: list[Planned] = []
-    for kind, query, windows in (
+    for kind, query, bounds in (
         ("daily", daily, days),
-        ("weekly", weekly, weeks),
-        ("monthly", monthly, months),
+        ("weekly", weekly, days[first_day::7]),
+        ("monthly", monthly, [*months, days[-1]]),
     ):
-        if query is not None:
-            planned += repeated(query, windows, sum(days), kind)
+        if query is None:
+            continue
+        for place, (before, stop) in enumerate(pairwise(bounds), start=1):
+            if before >= 0 and stop <= end:
+                label = f"{kind} {later_year}{place}"
+                planned.append(Planned(query.on(before + 1, stop), kind, label))
+    if not planned and any(query is not None for query in (daily, weekly, monthly)):
+        raise InvalidInputError(
+            f"No whole day, week or month that is asked about is both in {number} and in the "
+            f"series, which begins on {origin:%Y-%m-%d} and has {end:,} time points."
+        )
     return tuple(sorted(planned, key=lambda item: (item.query.stop or 0, item.query.start)))
 
 
-def _points_of_days(year: int, points_per_day: int, timezone: str | None) -> list[int]:
-    """Return how many time points each day of a year has by the clocks of a zone.
+def _points_before_days(
+    year: int, points_per_day: int, timezone: str | None, origin: datetime
+) -> list[int]:
+    """Return how many time points begin before each midnight of a year, the last one included.
+
+    Negative before the series begins.
 
     Raises:
         InvalidInputError: if a time point does not divide a day whose clocks change.
     """
-    length = 366 if _calendar.isleap(year) else 365
     zone = parse_zone(timezone)
-    if zone is None:
-        return [points_per_day] * length
     midnights = [
-        datetime(year, 1, 1, tzinfo=zone) + timedelta(days=day) for day in range(length + 1)
+        datetime(year, 1, 1, tzinfo=zone) + timedelta(days=day)
+        for day in range((366 if _calendar.isleap(year) else 365) + 1)
     ]
-    seconds = [int(midnight.timestamp()) for midnight in midnights]
-    days = []
-    for begin, end in pairwise(seconds):
-        points, rest = divmod((end - begin) * points_per_day, _SECONDS_PER_DAY)
-        if rest:
-            raise InvalidInputError(
-                f"Clocks in {timezone} change in {year}, and {points_per_day} time points a day do "
-                "not divide the change; plan without a time zone, as clocks show the time."
-            )
-        days.append(points)
-    return days
+    if zone is None:
+        start, seconds = _utc_seconds(origin), [*map(_utc_seconds, midnights)]
+    else:
+        start = int((origin if origin.tzinfo else origin.replace(tzinfo=zone)).timestamp())
+        seconds = [int(midnight.timestamp()) for midnight in midnights]
+    if any((end - begin) * points_per_day % _SECONDS_PER_DAY for begin, end in pairwise(seconds)):
+        raise InvalidInputError(
+            f"Clocks in {timezone} change in {year}, and {points_per_day} time points a day do "
+            "not divide the change; plan without a time zone, as clocks show the time."
+        )
+    return [-((start - moment) * points_per_day // _SECONDS_PER_DAY) for moment in seconds]
+
+
+def _utc_seconds(shown: datetime) -> int:
+    """Return seconds since 1970 of a local time, as if it were UTC: its days have 24 hours."""
+    return int(shown.replace(tzinfo=UTC).timestamp())
