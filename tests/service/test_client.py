@@ -59,6 +59,12 @@ def test_a_team_works_through_the_client(curator, tmp_path):
         anna.ask("steps", HISTOGRAM, -1)
     with pytest.raises(InvalidInputError, match="cap must be greater"):
         olga.share("steps", "anna", cap=0)
+    shares = {share.member: share for share in olga.share("steps", "anna", reserved=0.1).shares}
+    assert (shares["anna"].cap, shares["anna"].reserved) == (0.5, 0.1)
+    with pytest.raises(InvalidInputError, match="above the budget of 1"):
+        olga.share("steps", "anna", cap=2)
+    shares = {share.member: share for share in olga.share("steps", "anna", reserved=None).shares}
+    assert (shares["anna"].cap, shares["anna"].reserved) == (0.5, 0)
     with pytest.raises(Forbidden, match=r"does not allow ledger\.read"):
         list(anna.ledger("steps"))
     with pytest.raises(NotFound, match="No object of this name"):

@@ -31,7 +31,10 @@ def test_public_gaps_are_kept_with_the_rows_and_said_before_anything_is_spent(ol
     olga.add_rows(
         "home", rows(tmp_path / "a.csv", "2026-01-05 00:00", ["rest", None, "off", "walk"])
     )
-    with pytest.raises(QuiltworkError, match="a state that the belief does not name"):
+    with pytest.raises(
+        QuiltworkError,
+        match=r"^1 time point of the rows has a state that the belief does not name; it names rest",
+    ):
         olga.add_rows("home", rows(tmp_path / "b.csv", "2026-01-05 04:00", ["rest", "NA"]))
     olga.add_rows("home", rows(tmp_path / "c.csv", "2026-01-05 09:00", ["walk", "walk"]))
     question = {"kind": "histogram"}

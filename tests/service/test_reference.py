@@ -123,3 +123,10 @@ def test_every_method_of_the_client_asks_a_route_as_its_record_says(tmp_path):
         asked.add(name)
     assert asked | UNASKED == routes.keys()
     assert not asked & UNASKED
+
+
+def test_what_is_answered_as_json_with_csv_inside_is_not_documented_as_csv():
+    for name in ("tables/{table}/publication", "tables/{table}/row-groups", "ranking/file"):
+        (line,) = [row for row in PAGE.splitlines() if f"{name}`" in row and "`GET" in row]
+        assert "CSV text in" in line
+        assert "JSON" in line

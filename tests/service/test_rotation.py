@@ -131,3 +131,8 @@ def test_the_command_changes_the_key_of_a_folder(tmp_path, monkeypatch, capsys):
     assert run(line) == 0
     assert '"sealed": 3' in capsys.readouterr().out
     assert contents(tmp_path / "data" / "vault", NEW) == kept
+    assert run(line[:-1]) == 0  # again, with the same keys: nothing is left to do, and it says so
+    assert "set QUILTWORK_KEY to the key in QUILTWORK_NEW_KEY" in capsys.readouterr().out
+    monkeypatch.setenv("QUILTWORK_NEW_KEY", OTHER.hex())
+    assert run(line) != 0  # the old key opens nothing any more
+    assert contents(tmp_path / "data" / "vault", NEW) == kept

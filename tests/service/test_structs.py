@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quiltwork.errors import InvalidInputError
+from quiltwork.service.collaborative_tables import NewTable
 from quiltwork.service.members import NewMember
 from quiltwork.service.problems import Problem
 from quiltwork.service.questions import NewQuestion
@@ -82,3 +83,18 @@ def test_numbers_are_exact():
     for wrong in ("x", "1/0", "1e99999", 0, -1, "nan"):
         with pytest.raises(InvalidInputError):
             exact_number(wrong, "epsilon")
+
+
+@pytest.mark.parametrize(
+    ("rules", "place", "values"),
+    [
+        ({"types": {"age": "numbr"}}, "types[...]", "date, number, text, time"),
+        ({"missing": "drop"}, "missing", "error, value"),
+        ({"split": "mean"}, "split", "fitness, loss, range"),
+    ],
+)
+def test_a_refused_choice_lists_the_possible_values(rules, place, values):
+    rules = {"quasi_identifiers": ["age"], "sensitive": "ill", "k": 2, **rules}
+    with pytest.raises(Problem) as caught:
+        as_struct({"name": "clinic", "rules": rules}, NewTable)
+    assert caught.value.detail.endswith(f"at `$.rules.{place}`. Possible values: {values}.")

@@ -188,10 +188,12 @@ def allot(
     """Give ANALYST a cap or a reserved share of the budget.
 
     The budget bounds what all analysts learn together, whatever their shares. Once anybody has a
-    cap, only analysts named here can spend; without --cap and --reserved, ANALYST may use whatever
-    is left.
+    cap, only analysts named here can spend. An option that is left out changes nothing; without
+    both, cap and reserved share are lifted, and ANALYST may use whatever is left.
     """
-    _show([_opened(url).allot(dataset, analyst, cap, reserved)])
+    changes = {"cap": cap, "reserved": reserved}
+    typed = {name: amount for name, amount in changes.items() if amount is not None}
+    _show([_opened(url).allot(dataset, analyst, **(typed or changes))])
 
 
 @command(example='quiltwork ledger retire sqlite:///budget.db meters --reason "study ended"')

@@ -240,5 +240,9 @@ def rotate_key(
         sealed = rotate(private_folder(folder / "vault"), key_from(), new, advance)
     emit(
         files.dump("key-rotation", 1, {"sealed": sealed}),
-        [f"{counted(sealed, 'file')} encrypted with the new key."],
+        [
+            f"{counted(sealed, 'file')} encrypted with the new key."
+            if sealed
+            else f"No file is left to encrypt: set QUILTWORK_KEY to the key in {NEW_KEY}."
+        ],
     )

@@ -122,12 +122,19 @@ class Curator:
         self,
         dataset: str,
         member: str,
-        cap: Number | None = None,
-        reserved: Number | None = None,
+        cap: Number | Literal["keep"] | None = "keep",
+        reserved: Number | Literal["keep"] | None = "keep",
     ) -> Dataset:
-        """Give a member access to a dataset; an analyst may get a cap or a reserved share."""
+        """Give a member access to a dataset; an analyst may get a cap or a reserved share.
+
+        What is left out stays as it was; None lifts it.
+        """
         limits = {"cap": cap, "reserved": reserved}
-        body = {name: _number(value, name) for name, value in limits.items() if value is not None}
+        body = {
+            name: None if value is None else _number(value, name)
+            for name, value in limits.items()
+            if value != "keep"
+        }
         return self._call(Dataset, "PUT", "datasets", dataset, "access", member, body=body)
 
     def preview(

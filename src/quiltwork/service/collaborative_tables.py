@@ -457,7 +457,7 @@ def _report(publication: Publication) -> dict[str, Any]:
 
 @FEATURE.at("GET", f"{_ONE}/publication", "table.published")
 def _show_publication(call: Call) -> Published:
-    """Return the published table."""
+    """Return the published table as CSV text in a JSON document."""
     stored, file = _publication_file(call)
     content = b"".join(call.service.vault.read(file)).decode("utf-8")
     return Published(name=stored.name, media_type="text/csv", content=content)
@@ -465,7 +465,7 @@ def _show_publication(call: Call) -> Published:
 
 @FEATURE.at("GET", f"{_ONE}/row-groups", "table.check")
 def _show_row_groups(call: Call) -> Published:
-    """Return your own rows as published, which shows their groups."""
+    """Return your own rows as published, which shows their groups, as CSV text in JSON."""
     stored, _ = _publication_file(call)
     file = stored.state["row_groups"].get(call.member)
     if file is None:

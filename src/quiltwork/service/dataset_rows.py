@@ -24,6 +24,7 @@ from quiltwork.beliefs.origins import CodedSequence, CodedSequences, Origin
 from quiltwork.budget.ledger.entries import now
 from quiltwork.delimited import rows_of_width, with_csv
 from quiltwork.errors import InvalidInputError, StorageError
+from quiltwork.exact import counted
 from quiltwork.queries import histogram
 from quiltwork.service.datasets import (
     DATASETS,
@@ -224,8 +225,12 @@ def _read_series(path: str, about: SeriesOf) -> _CodedUpload:
         labels = series.labels.tolist()
         table = np.array([code_of.get(label, -1) for label in labels], dtype=np.int32)
         codes = table[series.codes]
-        if (codes < 0).any():
-            raise InvalidInputError("Some rows have a state that the belief does not name.")
+        if unnamed := int((codes < 0).sum()):
+            raise InvalidInputError(
+                f"{counted(unnamed, 'time point')} of the rows {'has' if unnamed == 1 else 'have'} "
+                f"a state that the belief does not name; it names {', '.join(map(str, states))}. "
+                "Nothing was stored. Correct them, or register a dataset with another belief."
+            )
         arrays[f"codes{number}"] = codes.astype(np.uint8 if len(states) < 255 else np.int32)
     first = next(iter(coded.values()))
     values = {

@@ -143,10 +143,13 @@ class Reason(Document, frozen=True):
 
 
 class NewShare(Document, frozen=True):
-    """A member's share of a budget: at most `cap`, and `reserved` against others' use."""
+    """A member's share of a budget: at most `cap`, and `reserved` against others' use.
 
-    cap: Number | None = None
-    reserved: Number | None = None
+    What is left out stays as it was; null lifts it.
+    """
+
+    cap: Number | msgspec.UnsetType | None = msgspec.UNSET
+    reserved: Number | msgspec.UnsetType | None = msgspec.UNSET
 
 
 def beliefs_of(about: SeriesOf) -> tuple[Belief, ...]:
@@ -325,7 +328,9 @@ def _share_dataset(call: Call) -> Dataset:
             service.ledger.allot(dataset, owner)
         limits = {"cap": call.body.cap, "reserved": call.body.reserved}
         exact = {
-            name: exact_number(value, name) for name, value in limits.items() if value is not None
+            name: None if value is None else exact_number(value, name)
+            for name, value in limits.items()
+            if value is not msgspec.UNSET
         }
         service.ledger.allot(dataset, member, **exact)
 
@@ -349,4 +354,4 @@ def _unshare_dataset(call: Call) -> None:
     service.write(work)
     status = service.ledger.status(dataset)
     if member in status.shares and status.retired is None and status.shares[member].reserved:
-        service.ledger.allot(dataset, member, status.shares[member].cap)
+        service.ledger.allot(dataset, member, reserved=None)

@@ -286,7 +286,7 @@ def _show_ranking(call: Call, t: Transaction) -> FinalRanking:
 
 @FEATURE.at("GET", f"{_ONE}/ranking/file", "holdout.standings")
 def _show_ranking_file(call: Call, t: Transaction) -> ScoreFile:
-    """Return the final ranking as CSV."""
+    """Return the final ranking as CSV text in a JSON document."""
     header, rows = _show_ranking(call, t).table()
     name = call.path["holdout"]
     return ScoreFile(name=name, media_type="text/csv", content=csv_text([header, *rows]))
@@ -309,7 +309,7 @@ def _show_scores(call: Call, t: Transaction) -> Standings:
 
 @FEATURE.at("GET", f"{_ONE}/scores/file", "holdout.scores")
 def _show_score_file(call: Call, t: Transaction) -> ScoreFile:
-    """Return the same answers as CSV."""
+    """Return the same answers as CSV text in a JSON document."""
     scores = _show_scores(call, t)
     names = ("number", "member", "metric", "value", "overfit", "at")
     lines = [[getattr(score, name) for name in names] for score in scores.items]

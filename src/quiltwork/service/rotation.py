@@ -15,7 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from quiltwork.errors import InvalidInputError, StorageError
-from quiltwork.service.vault import CHANGING, Vault, overwrite
+from quiltwork.service.vault import CHANGING, KEY_CHECK, Vault, overwrite
 
 _OLD = ".old"
 
@@ -24,6 +24,8 @@ def rotate(
     folder: Path, old: bytes | None, new: bytes, progress: Callable[[int, int], None]
 ) -> int:
     """Encrypt all files of a vault with a new key; return how many this run encrypted.
+
+    After a rotation that ended, the same call reads every file and returns 0.
 
     Raises:
         InvalidInputError: if both keys are equal.
@@ -39,7 +41,10 @@ def rotate(
                 "key as QUILTWORK_NEW_KEY."
             )
     else:
-        Vault.opened(folder, old)  # refuses a wrong old key before anything is changed
+        # Run again after it ended, the command finds the new key in use, which is no error.
+        is_done = (folder / KEY_CHECK).exists() and _opens(after, KEY_CHECK)
+        present = new if is_done else old
+        Vault.opened(folder, present)  # refuses a wrong old key before anything is changed
         after.write_check(CHANGING)
     for leftover in folder.glob(f"*{_OLD}"):  # killed between the two renames of `_reseal`
         if not leftover.with_suffix("").exists():

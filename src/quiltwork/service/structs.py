@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from typing import Annotated, Any, Generic, TypeAlias, TypeVar
 
 import msgspec
+from msgspec import inspect
 
 from quiltwork import files
 from quiltwork.errors import InvalidInputError
@@ -94,9 +95,38 @@ def as_struct(document: Any, kind: type[Kind], strict: bool = True) -> Kind:
     try:
         return msgspec.convert(document, kind, strict=strict)
     except msgspec.ValidationError as error:
-        raise Problem(422, "invalid-input", f"{error}.") from None
+        detail = f"{error}.{_possible_values(str(error), kind)}"
+        raise Problem(422, "invalid-input", detail) from None
     except RecursionError:
         raise _refused("it is nested too deeply") from None
+
+
+def _possible_values(message: str, kind: Any) -> str:
+    """Return the sentence that lists the values of the choice that a message is about, if any."""
+    if not message.startswith("Invalid enum value"):
+        return ""
+    types = [inspect.type_info(kind)]
+    # A path such as $.rules.types[...] leads from the document to the choice.
+    for step in re.findall(r"\.(\w+)|\[", message.rpartition("`$")[2]):
+        types = [part for outer in _alternatives(types) for part in _inside(outer, step)]
+    choices = [kind for kind in _alternatives(types) if isinstance(kind, inspect.LiteralType)]
+    values = [value for choice in choices for value in choice.values]
+    return f" Possible values: {', '.join(map(str, values))}." if values else ""
+
+
+def _alternatives(types: Iterable[inspect.Type]) -> Iterator[inspect.Type]:
+    """Yield the types, and instead of each union the types that it unites."""
+    for kind in types:
+        yield from kind.types if isinstance(kind, inspect.UnionType) else (kind,)
+
+
+def _inside(kind: inspect.Type, field: str) -> list[inspect.Type]:
+    """Return the type of a struct's field, or of the items of a container if `field` is empty."""
+    if isinstance(kind, inspect.StructType):
+        return [part.type for part in kind.fields if part.encode_name == field]
+    if isinstance(kind, inspect.DictType):
+        return [kind.value_type]
+    return [kind.item_type] if isinstance(kind, inspect.CollectionType) else []
 
 
 def _check(value: Any, depth: int) -> None:

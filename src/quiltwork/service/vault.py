@@ -29,7 +29,7 @@ _MAGIC = b"quiltwork sealed 1\n"
 _TAG = 16
 _ABANDONED = 3600
 _NAME = re.compile(r"[0-9a-f]{32}")
-_CHECK, _CHECKED = "key.check", b"the key of this folder"
+KEY_CHECK, _CHECKED = "key.check", b"the key of this folder"
 CHANGING = "key.changing"
 """The name of a file that exists during a key rotation (`rotation.py`), sealed with the new key."""
 
@@ -57,8 +57,8 @@ class Vault:
                 f"A key rotation of {str(folder)!r} is running or was interrupted. Run "
                 "`quiltwork rotate-key` again with the same two keys until it ends."
             )
-        check = folder / _CHECK
-        sealed = [_CHECK] if check.exists() else list(islice(vault._sealed_names(), 1))
+        check = folder / KEY_CHECK
+        sealed = [KEY_CHECK] if check.exists() else list(islice(vault._sealed_names(), 1))
         if sealed and key is None:
             raise StorageError(
                 f"The files in {str(folder)!r} are encrypted, but QUILTWORK_KEY is not set. Set it "
@@ -77,7 +77,7 @@ class Vault:
             vault.write_check()
         return vault
 
-    def write_check(self, name: str = _CHECK) -> None:
+    def write_check(self, name: str = KEY_CHECK) -> None:
         """Seal the value by which a later start recognizes the key."""
         self._write(name, [_CHECKED])
 

@@ -309,6 +309,21 @@ class TestShares:
         ledger.allot("d", "ana")
         ledger.accountant("d", analyst="ana").spend(dp_epsilon=0.7)
 
+    def test_a_share_changes_only_where_it_is_asked_to(self, ledger, independent):
+        ledger.create("d", independent, 3, 1)
+        ledger.allot("d", "ben", cap=0.5)
+        with pytest.raises(InvalidInputError, match=r"at most 0\.5; reserve less or raise the cap"):
+            ledger.allot("d", "ben", reserved=0.6)
+        shares = ledger.allot("d", "ben", reserved=0.4).shares
+        assert (shares["ben"].cap, shares["ben"].reserved) == (Fraction(1, 2), Fraction(2, 5))
+        shares = ledger.allot("d", "ben", cap=1).shares
+        assert (shares["ben"].cap, shares["ben"].reserved) == (1, Fraction(2, 5))
+        with pytest.raises(InvalidInputError, match=r"cap of 2 is above the budget of 1"):
+            ledger.allot("d", "ben", cap=2)
+        assert ledger.allot("d", "ben").shares == shares
+        lifted = ledger.allot("d", "ben", cap=None, reserved=None).shares["ben"]
+        assert (lifted.cap, lifted.reserved) == (None, 0)
+
     def test_a_cap_of_0_ends_what_an_analyst_may_use(self, ledger, independent):
         ledger.create("d", independent, 3, 1)
         ben = ledger.accountant("d", analyst="ben")

@@ -18,7 +18,7 @@ from dataclasses import replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
 from quiltwork import files
 from quiltwork.arguments import instance, listed
@@ -234,29 +234,38 @@ class Ledger:
         return self._change(dataset, "extend", body)
 
     def allot(
-        self, dataset: str, analyst: str, cap: Number | None = None, reserved: Number | None = None
+        self,
+        dataset: str,
+        analyst: str,
+        cap: Number | Literal["keep"] | None = "keep",
+        reserved: Number | Literal["keep"] | None = "keep",
     ) -> Status:
-        """Give an analyst a cap, a reserved part, or both; a later call replaces an earlier one.
+        """Give an analyst a cap, a reserved part, or both; what is left out stays as it was.
 
         Args:
             dataset: whose budget.
             analyst: a name.
-            cap: the most that may be debited for her, 0 for nothing more; None for no limit. For
-                (ε, δ) a share of the squares that time points may spend, from 0 to 1.
+            cap: the most that may be debited for her, at most the budget, 0 for nothing more; None
+                for no limit. For (ε, δ) a share of the squares that time points may spend, from 0
+                to 1.
             reserved: what others must leave for this analyst, in the same unit; None for nothing.
 
         Raises:
+            InvalidInputError: if the cap is above the budget, or below the reserved part.
             BudgetExceeded: if so much is no longer free; then nothing was changed.
 
         Theorem: docs/theory/ledger.md
         """
         name = parse_name(analyst, "analyst")
-        share = Share(
-            None if cap is None else parse_allowance(cap, "cap"),
-            parse_allowance(0 if reserved is None else reserved, "reserved"),
-        )
+        changes: dict[str, Any] = {}
+        if cap != "keep":
+            changes["cap"] = None if cap is None else parse_allowance(cap, "cap")
+        if reserved != "keep":
+            amount = 0 if reserved is None else reserved
+            changes["reserved"] = parse_allowance(amount, "reserved")
 
         def body(state: DatasetState) -> dict[str, Any]:
+            share = replace(state.shares.get(name, Share()), **changes)
             spent = state.account.spent
             check_share(name, share, state.shares, state.charged, state.claim, spent)
             return ledger_records.share_body(name, share)

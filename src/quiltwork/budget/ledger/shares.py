@@ -56,7 +56,8 @@ def check_share(
     """Refuse a share that could not be honoured.
 
     Raises:
-        InvalidInputError: if it reserves more than its own cap, or for (ε, δ) exceeds 1.
+        InvalidInputError: if it reserves more than its own cap, or the cap exceeds the budget (for
+            (ε, δ): 1).
         BudgetExceeded: if it reserves more than is neither spent nor reserved.
     """
     text = claim.format_amount
@@ -64,6 +65,11 @@ def check_share(
         raise InvalidInputError(
             "With δ a cap or a reserved part is a share of the squares that a time point may "
             "spend, from 0 to 1: give .25 for a quarter of them."
+        )
+    if share.cap is not None and share.cap > claim.limit:
+        raise InvalidInputError(
+            f"A cap of {text(share.cap, up=False)} is above the budget of "
+            f"{text(claim.limit, up=False)} and would limit nothing: give a smaller one, or none."
         )
     if share.cap is not None and share.reserved > share.cap:
         raise InvalidInputError(
