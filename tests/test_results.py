@@ -307,6 +307,7 @@ ELSEWHERE = {
     "Note",  # a line of a ledger's log, whose `kind` is its own
     "Publication",  # what both publications are made from
     "PublishedRecords",  # and this, what the one of this machine says of its records
+    "ReleasedAnswer",  # what a Release is made from
     "SparkPublication",  # tests/tables/spark
 }
 
