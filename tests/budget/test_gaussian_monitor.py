@@ -14,6 +14,7 @@ from scipy.stats import binom
 
 import quiltwork as qw
 from quiltwork.errors import InvalidInputError, UnsupportedError
+from quiltwork.influence.tradeoffs import one_per_point
 from quiltwork.influence.tradeoffs.curves import gaussian_epsilon
 from quiltwork.influence.tradeoffs.privacy_losses import BoundedRelease, GaussianRelease
 
@@ -42,6 +43,28 @@ def test_quieter_days_too(stay, told):
     seen = qw.monitor(symmetric(stay), rho=0.002, length=365, delta=DELTA)
     assert seen.claimed == pytest.approx(0.243, abs=5e-4)
     assert seen.most_in_the_limit == pytest.approx(told, rel=5e-3)
+
+
+@pytest.mark.parametrize("stay", [0.9999, 1])
+@pytest.mark.parametrize("under", [None, 1])
+def test_a_chain_that_hardly_forgets_takes_as_many_steps_as_its_length(monkeypatch, stay, under):
+    steps, step = [], one_per_point._StepCurves.step
+    monkeypatch.setattr(
+        one_per_point._StepCurves, "step", lambda *asked: steps.append(1) or step(*asked)
+    )
+    chain = qw.MarkovChain([[stay, 1 - stay], [1 - stay, stay]], initial=[0.5, 0.5])
+    seen = qw.monitor(chain, rho=0.01, length=20, delta=DELTA, under=under)
+    assert len(steps) < 20 * 20
+    assert seen.alike * 0.99 <= seen.most_by_now <= seen.alike
+    assert math.isinf(seen.most_in_the_limit)
+    if under:
+        level = math.sqrt(2 * seen.level_by_now)
+        assert gaussian_epsilon(math.sqrt(20) * level, DELTA) == pytest.approx(under, rel=5e-3)
+    if stay == 1:
+        steps.clear()
+        long = qw.monitor(chain, rho=0.01, length=1500, delta=DELTA, under=under)
+        assert not steps
+        assert long.most_by_now == long.alike
 
 
 def true_delta(chain, mus, node, states, epsilon, edges):
@@ -93,7 +116,7 @@ def test_independent_days_cost_one_release_and_days_alike_all_of_them():
     assert same.most_by_now == pytest.approx(same.alike, rel=1e-2)
     assert same.most_by_now <= same.alike
     assert same.most_in_the_limit == math.inf
-    assert "grows without limit" in same.explain()
+    assert "no limit is known" in same.explain()
     assert json.loads(same.to_json())["most_in_the_limit"] is None
 
 

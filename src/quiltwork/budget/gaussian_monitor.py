@@ -35,7 +35,12 @@ from quiltwork.exact import (
     proper_fraction,
     to_fraction,
 )
-from quiltwork.influence.tradeoffs.one_per_point import StepLeakage, largest_step, leakage_per_step
+from quiltwork.influence.tradeoffs.one_per_point import (
+    StepLeakage,
+    forgets_within,
+    largest_step,
+    leakage_per_step,
+)
 from quiltwork.influence.tradeoffs.privacy_losses import (
     BoundedRelease,
     GaussianRelease,
@@ -134,7 +139,8 @@ class GaussianMonitor(ChartedResult):
         ]
         if math.isinf(self.limit):
             lines.append(
-                "If the releases never stop it grows without limit: the belief never forgets."
+                "If the releases never stop no limit is known: the belief never forgets, or takes "
+                "far longer than these time points."
             )
         else:
             lines.append(f"If the releases never stop it rises to at most {self.limit:.4g}.")
@@ -147,7 +153,7 @@ class GaussianMonitor(ChartedResult):
         if self.level_for_ever:
             lines.append(f"{self._level_text(self.level_for_ever)} keeps it for ever.")
         else:
-            lines.append("No level keeps it for ever.")
+            lines.append("No level is known to keep it for ever.")
         return "\n".join(lines)
 
     def _level_text(self, value: float | None) -> str:
@@ -236,7 +242,10 @@ def gaussian_monitor(
     if bound is not None:
         target = float_down(bound), delta_down
         level_by_now = min(largest_step(belief, release, *target, points) for belief in members)
-        level_for_ever = min(largest_step(belief, release, *target, None) for belief in members)
+        level_for_ever = min(
+            largest_step(belief, release, *target, None) if forgets_within(belief, points) else 0.0
+            for belief in members
+        )
     if pure_bounds is not None:
         profile, limit = _lower_profile(profile, pure_bounds.by_now), min(limit, pure_bounds.limit)
         if level_by_now is not None and level_for_ever is not None:

@@ -27,7 +27,12 @@ from numpy.typing import NDArray
 from quiltwork.beliefs import Belief
 from quiltwork.errors import UnsupportedError
 from quiltwork.influence.kernel.tradeoffs import CurveKernel
-from quiltwork.influence.tradeoffs.chain_kernels import MOST_STATES, ChainKernels, kernels_of
+from quiltwork.influence.tradeoffs.chain_kernels import (
+    FORGETS_NOTHING,
+    MOST_STATES,
+    ChainKernels,
+    kernels_of,
+)
 from quiltwork.influence.tradeoffs.curves import CurveGrid, FloatArray
 from quiltwork.influence.tradeoffs.privacy_losses import PrivacyLosses, StepRelease
 
@@ -36,6 +41,8 @@ _SETTLED = 1e-4
 _NEGLIGIBLE = 1e-3
 _MOST_STEPS = 5_000
 _MOST_TRIALS = 24
+_QUICK, _SLOWNESS = 60, 4
+"""Chains that take more steps to forget, and so many times the length, have no limit computed."""
 _GRIDS = 4
 _CLOSE, _AIM = 1e-3, 1 - 5e-4
 _NOTHING = 1e-6
@@ -60,8 +67,8 @@ def leakage_per_step(
 ) -> tuple[list[StepLeakage], float]:
     """ε at which releases about each time point keep δ: for runs of points now, and in the limit.
 
-    Never more than if all time points were one secret; inf in the limit if it grows without bound.
-    Rounded up.
+    Never more than if all time points were one secret; inf in the limit if it grows without bound,
+    or if the chain takes far longer to forget than the series is long. Rounded up.
 
     Raises:
         UnsupportedError: for beliefs other than chains and boxes, and for more than 16 states.
@@ -70,10 +77,27 @@ def leakage_per_step(
     if kernels.has_no_secret:
         return [StepLeakage(1, length, 0.0)], 0.0
     group = release.epsilon(length, delta)
-    sweep, limit = _settled(kernels, release, delta, group)
+    forgets = _forgets_within(kernels, length)
+    if not forgets and length > NEAR:
+        return [StepLeakage(1, length, group)], math.inf
+    sweep, leaked = _settled(kernels, release, delta, group, None if forgets else length)
     current = sweep.runs(release, length)
     runs = [StepLeakage(run.first, run.last, min(run.epsilon, group)) for run in current]
-    return runs, limit
+    return runs, leaked if forgets else math.inf
+
+
+def forgets_within(belief: Belief, length: int) -> bool:
+    """Whether a chain forgets quickly enough, against this length, for a limit to be computed.
+
+    Raises:
+        UnsupportedError: for beliefs other than chains and boxes, and for more than 16 states.
+    """
+    return _forgets_within(_kernels(belief, length), length)
+
+
+def _forgets_within(kernels: ChainKernels, length: int) -> bool:
+    steps = kernels.mixing_steps
+    return steps < FORGETS_NOTHING and steps <= max(_QUICK, _SLOWNESS * length)
 
 
 def largest_step(
@@ -87,12 +111,19 @@ def largest_step(
     if kernels.has_no_secret:
         return math.inf
 
-    steps = kernels.mixing_steps
-    high = _alone(release, epsilon, delta)
+    steps, forgets = kernels.mixing_steps, True
+    if length is None:
+        if steps >= FORGETS_NOTHING:
+            return 0.0
+    elif not _forgets_within(kernels, length):
+        if length > NEAR:
+            return _together(release, epsilon, delta, length) * (1 - 2.0**-50)
+        steps, forgets = min(steps, length), False
+    high = _together(release, epsilon, delta, 1)
     guess, best = high / math.sqrt(1 + 2 * steps), 0.0
     for _ in range(_GRIDS):
         reach = release.at(guess).reach
-        sweep = StepwiseSweep(kernels, CurveGrid.near(epsilon, reach, steps), delta)
+        sweep = StepwiseSweep(kernels, CurveGrid.near(epsilon, reach, steps), delta, forgets)
         best = _trials(sweep, release, length, epsilon, (guess, high))
         if best >= guess / 3 or guess < _NOTHING * high:
             break
@@ -141,31 +172,40 @@ def _kernels(belief: Belief, length: int) -> ChainKernels:
     return kernels
 
 
-def _alone(release: StepRelease, epsilon: float, delta: float) -> float:
-    """The largest level of a single release."""
+def _together(release: StepRelease, epsilon: float, delta: float, points: int) -> float:
+    """The largest level of releases about so many points that are one secret."""
     low, high = 0.0, 1.0
-    while release.at(high).epsilon(1, delta) <= epsilon:
+    while release.at(high).epsilon(points, delta) <= epsilon:
         low, high = high, 2 * high
         if high > _LARGEST:
             return high
     while high - low > high * 2.0**-20:
         middle = (low + high) / 2
         low, high = (
-            (middle, high) if release.at(middle).epsilon(1, delta) <= epsilon else (low, middle)
+            (middle, high)
+            if release.at(middle).epsilon(points, delta) <= epsilon
+            else (low, middle)
         )
     return low
 
 
 def _settled(
-    kernels: ChainKernels, release: StepRelease, delta: float, group: float
+    kernels: ChainKernels, release: StepRelease, delta: float, group: float, length: int | None
 ) -> tuple[StepwiseSweep, float]:
-    """The sweep on a grid that fits its result, and the ε in the limit."""
-    steps = kernels.mixing_steps
+    """The sweep on a grid that fits its result, and the ε at this length, or with None in the
+    limit.
+    """
+    steps = kernels.mixing_steps if length is None else min(kernels.mixing_steps, length)
     guess = min(release.epsilon(1 + 2 * math.ceil(steps), delta), group)
     guess = max(guess, release.reach / 4)
     for _ in range(_GRIDS):
-        sweep = StepwiseSweep(kernels, CurveGrid.near(guess, release.reach, steps), delta)
-        leaked = sweep.limit(release)
+        grid = CurveGrid.near(guess, release.reach, steps)
+        sweep = StepwiseSweep(kernels, grid, delta, length is None)
+        leaked = (
+            sweep.limit(release)
+            if length is None
+            else min(group, max(run.epsilon for run in sweep.runs(release, length)))
+        )
         if not leaked < guess / 2:
             break
         guess = max(leaked, release.reach / 4, guess / 16)
@@ -220,11 +260,14 @@ class StepwiseSweep:
         kernels: of the chain.
         grid: that fits the releases and the expected ε.
         delta: at which ε is computed.
+        has_limit: whether curves that bound every late node are computed; without them a series
+            of at most `NEAR` nodes is swept from end to end.
     """
 
     kernels: ChainKernels
     grid: CurveGrid
     delta: float
+    has_limit: bool = True
     settled: list[tuple[float, dict[int, dict[int, FloatArray]]]] = field(
         default_factory=list, init=False
     )
@@ -234,7 +277,7 @@ class StepwiseSweep:
         """ε about the worst of infinitely many time points, which bounds every number of them."""
         if self.kernels.independent:
             return release.epsilon(1, self.delta)
-        return _StepCurves(self, release).limit()
+        return _StepCurves(self, release).limit() if self.has_limit else math.inf
 
     def runs(self, release: StepRelease, length: int) -> list[StepLeakage]:
         """ε about each of `length` time points, as runs from the first to the last."""
@@ -248,6 +291,7 @@ class _StepCurves:
 
     def __init__(self, sweep: StepwiseSweep, release: StepRelease) -> None:
         self.kernels, self.grid, self.delta = sweep.kernels, sweep.grid, sweep.delta
+        self.has_limit = sweep.has_limit
         self.size, self.gamma = sweep.kernels.size, sweep.grid.gamma
         self.operations = CurveKernel(self.size, self.gamma)
         self.product = _Product(release.losses, self.gamma)
@@ -369,11 +413,11 @@ class _StepCurves:
         """Curves of nodes from an end, until they are close to those of late nodes."""
         node = 1 if direction > 0 else length
         curves, followed = self.boundary(node if direction > 0 else None), list[FloatArray]()
-        late = self.late_curves(direction)
+        late = self.late_curves(direction) if self.has_limit else None
         least = len(self.kernels.first) + 1  # nodes with laws of their own
         while len(followed) < min(length, max(NEAR, least)):
             followed.append(curves)
-            settled = (
+            settled = late is not None and (
                 self.relative_change(late[(node - 1) % self.kernels.period], curves) <= _SETTLED
             )
             if settled and len(followed) >= least:
