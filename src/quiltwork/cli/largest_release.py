@@ -124,8 +124,8 @@ def largest_lines(found: LargestRelease) -> Iterator[str]:
         yield f"On time points {where} of {found.dataset!r} Gaussian noise of level μ = {level}"
         yield "still fits."
         if found.epsilon:
-            yield f"This query asked with epsilon {format_down(found.epsilon)} and delta "
-            yield f"{found.delta:g} has it."
+            epsilon = format_down(found.epsilon)
+            yield f"This query asked with epsilon {epsilon} and delta {found.delta:g} has it."
     else:
         epsilon = format_down(found.epsilon or 0)
         yield f"On time points {where} of {found.dataset!r} a dp_epsilon of {level} still fits:"

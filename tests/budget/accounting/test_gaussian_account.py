@@ -239,6 +239,16 @@ def test_under_a_cap_for_one_length_a_series_grows_before_its_first_release_only
     assert (again.used, again.profile().cap) == (account.used, account.profile().cap)
 
 
+def test_a_release_that_misses_by_rounding_is_told_so():
+    account = opened()
+    most = account.largest_next()
+    with pytest.raises(BudgetExceeded, match=r"to more than 100 % .*rounding alone"):
+        account.spend(gdp=most * (1 + 1e-11))
+    with pytest.raises(BudgetExceeded, match=r"With 1\.01.* times this noise"):
+        account.spend(gdp=most * 1.01)
+    account.spend(gdp=most)
+
+
 def test_a_cap_for_every_length_is_one_under_all_beliefs():
     stuck = qw.MarkovChain(np.eye(2), initial=[0.5, 0.5])
     both = qw.Accountant([sticky(0.9), stuck], 60, 1, delta=1e-6)

@@ -35,6 +35,7 @@ from quiltwork.influence.tradeoffs.curves import pure_of_level
 _UNLIMITED_FACTOR = 10**12
 _SMALLEST_USEFUL = 1e-8
 """Below this factor a release would need more than 10⁴ times its noise: say that nothing fits."""
+_ROUNDING = 1e-9
 ALL = Fraction(1)
 """All of the caps, as a share."""
 
@@ -243,9 +244,12 @@ def noise_that_fits(
     if most < _SMALLEST_USEFUL:
         return "Nothing fits on this window any more."
     whose = "this" if len(refused) == 1 else "their"
+    if most > 1 - _ROUNDING:
+        return f"It misses by rounding alone: round {whose} noise up in the ninth digit."
     return f"With {format_up(math.sqrt(1 / most) * (1 + 2.0**-50))} times {whose} noise it fits."
 
 
 def format_share(share: Fraction) -> str:
     """Write a share of a cap in percent, rounded up."""
-    return f"{100 * float_up(share):.6g} %"
+    text = f"{100 * float_up(share):.6g} %"
+    return "more than 100 %" if share > ALL and text == "100 %" else text

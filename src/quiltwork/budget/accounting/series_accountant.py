@@ -172,7 +172,11 @@ class SeriesAccountant(Charted, Generic[A]):
         return self._allows(self.after(*releases))
 
     def after(self, *releases: HasSpending | Spending) -> A:
-        """Return the account with these releases, whatever the budget; records nothing."""
+        """Return the state with these releases, whatever the budget; records nothing.
+
+        A state is an immutable sum of releases. What still fits is answered by an accountant:
+        record the releases on a copy of this one and ask that.
+        """
         return self._account.plus(as_spending(release) for release in releases)
 
     def record(self, *releases: HasSpending | Spending) -> None:
