@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import click
 import numpy as np
 import pytest
 
 import quiltwork as qw
 from evidence import sweep_program as program
 from quiltwork import CyclicChain, InvalidInputError, MarkovChain, UnsupportedError, queries
+from quiltwork.cli.option_names import OptionNames
+from quiltwork.wording import speaking
 
 P, STICKY = np.array([[0.9, 0.1], [0.4, 0.6]]), np.array([[0.95, 0.05], [0.2, 0.8]])
 
@@ -25,7 +30,11 @@ def test_a_calibration_under_another_chain_is_the_closed_form_for_two_states():
     exact = qw.audit.leakage(other, 100, [(queries.count(1), made.scale)])
     assert found.exact == pytest.approx(exact, rel=1e-6)
     assert not found.keeps
-    assert "calibrate with both" in found.explain()
+    assert "calibrate with both: beliefs=[this, the other]." in found.explain()
+    with speaking(OptionNames(())), click.Context(click.Command("check"), info_name="check"):
+        assert "calibrate with both: --belief THIS --belief OTHER." in found.explain()
+    far = replace(found, node=12_345)
+    assert "about time point 12,345" in far.explain()
 
 
 def test_under_its_own_belief_a_release_keeps_its_promise():

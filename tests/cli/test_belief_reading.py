@@ -43,11 +43,23 @@ def test_a_release_reads_as_the_data_of_its_belief_were_read(cli, meter, tmp_pat
     assert ran.document["query"]["window"] == [2 * 96 + 1, 2 * 96 + 92]  # a day of 23 hours
     assert ran.document["value"] == sum(t.day == 29 and t.hour >= 18 for t in meter) == 24
     other = cli(*ASK, *window, "--timezone", "none", "--belief", "fitted.json")  # typed, it wins
-    assert "Time point 201 is missing" in other.err  # the hour that no clock of Berlin showed
+    assert (
+        "Time point 201, 2026-03-29 02:00, is missing" in other.err
+    )  # the hour that no clock of Berlin showed
     (tmp_path / "own.csv").write_text("at,power\n2026-01-01T00:00,0.2\n2026-01-01T00:15,1.7\n")
     own = ("release", "own.csv", "--time", "at", "--belief", "fitted.json", "--epsilon", "1")
     assert "say which one to read" in cli(*own).err  # it has no column of that name
     assert cli(*own, "--value", "power").code == 0
+
+
+def test_a_word_for_nothing_is_declared_by_the_option_of_the_command(cli, meter, tmp_path):
+    (tmp_path / "words.csv").write_text("at,kW\n2026-01-01T00:00,0.2\n2026-01-01T00:15,n/a\n")
+    words = ("words.csv", "--value", "kW", "--time", "at", "--edges", "1", "--missing", "public")
+    for refused in (
+        cli("fit", *words, "-o", "f.json"),
+        cli("release", *words, "--belief", "belief.json", "--epsilon", "1"),
+    ):
+        assert "name it with --na." in refused.err
 
 
 def test_how_data_are_read_is_no_part_of_a_beliefs_identity(cli, meter, tmp_path):

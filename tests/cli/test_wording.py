@@ -17,6 +17,7 @@ from quiltwork.wording import argument, either, speaking
 @click.option("--protect")
 @click.option("--states")
 @click.option("--beginning", is_flag=True)
+@click.option("--na", "na_values")
 @click.option("-o", "--output")
 def tried(**_):
     """A command."""
@@ -35,6 +36,7 @@ def as_typed(say, server=""):
         (("states", ["a", "b"]), "--states a,b"),
         (("beginning_of", 30), "--beginning"),
         (("output", "x"), "--output x"),
+        (("na_values",), "--na"),
         (("within", 3), "within=3"),
     ],
 )

@@ -148,5 +148,5 @@ def test_what_pairs_say_nothing_about_is_refused():
         qw.calibrate(ROOMS, 50, 1, episode=2, pairs=HOME)
     with pytest.raises(UnsupportedError, match="with pairs= leave method out"):
         qw.calibrate(ROOMS, 50, 1, "optimal-scale", pairs=HOME)
-    with pytest.raises(UnsupportedError, match="pairs= needs geometric noise"):
+    with pytest.raises(UnsupportedError, match="pairs needs geometric noise"):
         qw.calibrate(ROOMS, 50, 1, noise="gaussian", delta=1e-6, pairs=HOME)

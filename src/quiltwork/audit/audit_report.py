@@ -30,7 +30,14 @@ from quiltwork.audit.power_iteration import OutOfRangeError
 from quiltwork.beliefs import Belief
 from quiltwork.beliefs.documents import labels_to_json
 from quiltwork.beliefs.secrets import parse_secrets
-from quiltwork.exact import Number, float_up, integer, positive_fraction, to_fraction
+from quiltwork.exact import (
+    Number,
+    float_up,
+    format_number,
+    integer,
+    positive_fraction,
+    to_fraction,
+)
 from quiltwork.queries import Query, Sum
 from quiltwork.queries.query import States
 from quiltwork.results import ResultBase
@@ -250,7 +257,7 @@ def _lines(audited: Report) -> list[str]:
         verdict = {True: "holds", False: "is BROKEN", None: "is not contradicted"}[audited.sound]
         lines.append(f"The promised epsilon of {audited.claimed:.6g} {verdict}.")
     if audited.tightness is not None:
-        lines.append(f"It is {audited.tightness:.3g} times the true epsilon.")
+        lines.append(f"It is {format_number(audited.tightness, 3)} times the true epsilon.")
     if audited.claimed is None and audited.dp_epsilon is not None:
         lines.append(
             f"Plain differential privacy gives this noise an epsilon of {audited.dp_epsilon:.6g} "

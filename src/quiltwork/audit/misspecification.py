@@ -18,6 +18,7 @@ from quiltwork.beliefs import Belief, Label, as_beliefs
 from quiltwork.beliefs.states import show_labels
 from quiltwork.errors import InvalidInputError, UnsupportedError
 from quiltwork.results import ResultBase
+from quiltwork.wording import either
 
 _ROUNDING = 1 + 2.0**-30
 """Bounds are rounded up: a level that equals the promise may come out above it by so much."""
@@ -69,7 +70,7 @@ class Misspecification(ResultBase):
         """State promise, bounds and conclusion in a few lines."""
         alone = len(self.beliefs) == 1
         others = "the other belief" if alone else f"{len(self.beliefs)} other beliefs"
-        worst = f", most about time point {self.node}" if self.node is not None else ""
+        worst = f", most about time point {self.node:,}" if self.node is not None else ""
         lines = [
             f"Promised: {self.promised:.6g}. Under {others} the leakage about a time point is at "
             f"most {self.bound:.6g}{worst}."
@@ -86,9 +87,8 @@ class Misspecification(ResultBase):
         if self.keeps:
             lines.append(f"So the promise holds under {'it' if alone else 'them'} too.")
         else:
-            lines.append(
-                "If an adversary may believe that, calibrate with both: beliefs=[this, the other]."
-            )
+            both = either("beliefs=[this, the other]", "--belief THIS --belief OTHER")
+            lines.append(f"If an adversary may believe that, calibrate with both: {both}.")
         return "\n".join(lines)
 
 

@@ -11,7 +11,6 @@ _PARAMETERS = {
     "at_most": "max_rows",
     "beginning_of": "beginning",
     "episode": "protect",
-    "na_values": "na",
 }
 """Options whose name differs from the argument that they set."""
 
@@ -29,9 +28,9 @@ class OptionNames:
 
     def argument(self, name: str, value: tuple[object, ...]) -> str | None:
         """Return an argument as its option, with a value as typed; None if it has no option."""
-        option_name = _PARAMETERS.get(name, name)
+        names = (name, f"{name}_", _PARAMETERS.get(name, name))
         for option in click.get_current_context().command.params:
-            if isinstance(option, click.Option) and option.name in (option_name, f"{option_name}_"):
+            if isinstance(option, click.Option) and option.name in names:
                 flags = [text for text in option.opts if text.startswith("--")] or option.opts
                 return (
                     f"{flags[0]} {_as_typed(value[0])}"

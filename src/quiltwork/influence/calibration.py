@@ -368,8 +368,8 @@ def calibrate(
 
         if pairs is not None:
             raise UnsupportedError(
-                "pairs= needs geometric noise: Gaussian noise protects all pairs of values. Leave "
-                "pairs out, or use noise='geometric'."
+                f"{argument('pairs')} needs geometric noise: Gaussian noise protects all pairs of "
+                f"values. Leave it out, or use {argument('noise', 'geometric')}."
             )
         arguments = beliefs, length, epsilon, delta, method, query, secrets, episode, releases
         return gaussian_calibration(*arguments)

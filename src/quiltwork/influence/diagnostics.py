@@ -48,7 +48,15 @@ from quiltwork.beliefs.origins import ignore_clock_changes, split_at_clock_chang
 from quiltwork.beliefs.sequences import split_sequences
 from quiltwork.beliefs.transition_counts import TransitionCounts, count_transitions, smoothed_rows
 from quiltwork.errors import InvalidInputError, QuiltworkError
-from quiltwork.exact import Number, float_up, integer, percent, privacy_level, to_fraction
+from quiltwork.exact import (
+    Number,
+    float_up,
+    format_number,
+    integer,
+    percent,
+    privacy_level,
+    to_fraction,
+)
 from quiltwork.influence.calibration import Calibration, calibrate
 from quiltwork.queries import histogram
 from quiltwork.results import ResultBase
@@ -151,7 +159,7 @@ class BeliefCheck(ResultBase):
         elif self.misspecification.keeps:
             release += f"would keep that {likeliest}"
         else:
-            release += f"would leak up to {self.level:.3g} {likeliest}"
+            release += f"would leak up to {format_number(self.level, 3)} {likeliest}"
         if self.fits:
             own = " the sample that it was fitted on" if self.fitted else ""
             return f"It fits{own}; {release}."
@@ -369,7 +377,7 @@ def _stay_words(comparison: Comparison, sample: Sample) -> Iterator[tuple[float,
             yield (
                 strength,
                 f"{name} {_steps_of_time(observed.mean, sample)} on average, the belief says "
-                f"{believed.mean:.3g}",
+                f"{format_number(believed.mean, 3)}",
             )
         if observed.most is not None and believed.most is not None:
             beyond = (
@@ -380,7 +388,7 @@ def _stay_words(comparison: Comparison, sample: Sample) -> Iterator[tuple[float,
                     0.9 * _log_ratio(observed.most, believed.most) / _NOTABLE["stays"],
                     f"{name} up to {_steps_of_time(observed.most, sample)} in nine cases of ten, "
                     f"the belief says "
-                    f"{believed.most:.3g}",
+                    f"{format_number(believed.most, 3)}",
                 )
 
 
@@ -399,7 +407,7 @@ def _log_ratio(length: float, other: float) -> float:
 def _steps_of_time(number: float, sample: Sample) -> str:
     """A number of time steps with its unit."""
     unit = "steps" if sample.step is None else f"steps of {duration(sample.step)}"
-    return f"{number:.3g} {unit}"
+    return f"{format_number(number, 3)} {unit}"
 
 
 def _steps(number: int) -> str:

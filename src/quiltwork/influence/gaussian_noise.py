@@ -23,6 +23,7 @@ from quiltwork.exact import (
     Number,
     float_down,
     float_up,
+    format_number,
     integer,
     positive_fraction,
     privacy_level,
@@ -164,7 +165,7 @@ class GaussianCalibration(ResultBase):
         if ratio > 1 + 1e-3:
             lines.append(
                 f"If time points were independent, {self.scale / ratio:.6g} would suffice: the "
-                f"dependence needs {ratio:.3g} times as much noise."
+                f"dependence needs {format_number(ratio, 3)} times as much noise."
             )
         return "\n".join(lines)
 

@@ -125,7 +125,11 @@ def test_both_readers_agree_on_odd_cells(tmp_path, by):
     assert words.data[None].tolist() == [">=1", *["missing"] * 3]
     with pytest.raises(InvalidInputError, match="Time point 2 is missing, and 2 more"):
         read_series(path, "v", time="t", edges=[1])
-    with pytest.raises(InvalidInputError, match="Time point 2 of 'odd' is missing"):
+    path.write_text("t,v\n1,1.5\n2,k.A.\n3,-\n")
+    with pytest.raises(InvalidInputError, match="Time point 2 is missing, and 1 more is"):
+        read_series(path, "v", time="t", edges=[1])
+    path.write_text("t,v\n1,1.5\n2,k.A.\n")
+    with pytest.raises(InvalidInputError, match="Time point 2 of 'odd' is missing; say"):
         read_series(tmp_path, "v", time="t", subject="filename", edges=[1])
     for begin in (1, 30_000):  # a letter of another program is seen at once, or far behind
         path.write_bytes("ä,b\n".encode() + "ü,1\n".encode() * begin + b"\xfc,1\n")

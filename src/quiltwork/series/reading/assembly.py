@@ -25,7 +25,7 @@ from quiltwork.delimited import MISSING_WORDS, DialectOptions, joined
 from quiltwork.errors import InvalidInputError
 from quiltwork.series.reading.binning import Bins
 from quiltwork.series.reading.clock import Clock
-from quiltwork.series.reading.collectors import GAP, LabelCollector, binned, smallest
+from quiltwork.series.reading.collectors import GAP, SINCE_1970, LabelCollector, binned, smallest
 from quiltwork.series.reading.columns import FILE_NAME, file_name
 from quiltwork.series.reading.source_records import ColumnChoice, Records, read_records
 from quiltwork.series.reading.streamed import (
@@ -353,13 +353,16 @@ def _refuse_undeclared(column: LabelCollector, cells: Sequence[Any]) -> None:
             row = position_of(column.join(), code)
             raise InvalidInputError(
                 f"Row {row} of column {column.name!r} holds a usual word for a missing value that "
-                "was not declared, and where gaps are public the words for them must be: give "
-                f"{argument('na_values')}, or if it is a state, list it in states."
+                "was not declared, and where gaps are public the words for them must be: name it "
+                f"with {argument('na_values')}, or if it is a state, list it in states."
             )
 
 
-def refuse_gaps(paths: Sequence[Path], *, named: bool) -> None:
-    """Refuse missing time points; subjects are not named unless they are files."""
+def refuse_gaps(paths: Sequence[Path], grid: Grid, clock: Clock, *, named: bool) -> None:
+    """Refuse missing time points; subjects are not named unless they are files.
+
+    The first one is named by its date where that is known, else by its number alone.
+    """
     gaps = sum(int((path.codes == GAP).sum()) for path in paths)
     if not gaps:
         return
@@ -367,8 +370,13 @@ def refuse_gaps(paths: Sequence[Path], *, named: bool) -> None:
     position = int(np.argmax(path.codes == GAP)) + 1
     whose = f" of {path.subject!r}" if named else f" of subject {number + 1} (in their order)"
     whose = whose if path.subject is not None else ""
+    date = ""
+    if path.start is not None and grid.step is not None and path.start >= SINCE_1970:
+        moment = clock.shown(path.start + grid.step * (position - 1))
+        date = f", {moment:%Y-%m-%d %H:%M},"
+    more = f", and {gaps - 1:,} more {'is' if gaps == 2 else 'are'}" if gaps > 1 else ""
     raise InvalidInputError(
-        f"Time point {position}{whose} is missing, and {gaps - 1} more are; say what to do: "
+        f"Time point {position:,}{whose}{date} is missing{more}; say what to do: "
         f"{argument('missing', 'state')} makes it a state of its own; "
         f"{argument('missing', 'public')} leaves it out, if when the "
         "series was silent is public and says nothing about its states."

@@ -305,7 +305,7 @@ def read_series(
         warn_of_holes(result, missing)
     _check_values(result, value, missing, missing_state, public, bins, stateless)
     if missing == "error" and not stateless:
-        refuse_gaps(result.paths, named=subject == "filename")
+        refuse_gaps(result.paths, result.grid, clock, named=subject == "filename")
     gap = missing_state if missing == "state" else None
     _check_gap_state(result, gap, members)
     origin = Origin(result.grid, real_path(source), len(result.paths), clock.zone, clock.local)

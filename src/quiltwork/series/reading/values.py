@@ -139,14 +139,15 @@ def _number(cell: Any, row: int, name: str, dialect: Dialect) -> float:
     if isinstance(cell, str) and not any(map(str.isdigit, cell)):
         if dialect.declared:
             raise InvalidInputError(
-                f"Row {row} of column {name!r} holds an undeclared word, and where gaps are public "
-                f"the words for them must be declared: give {argument('na_values')}."
+                f"Row {row} of column {name!r} holds a word that is not declared, and where gaps "
+                "are public the words for a missing value must be: name it with "
+                f"{argument('na_values')}."
             )
         return np.nan
     raise InvalidInputError(
         f"Row {row} of column {name!r} holds no number; {argument('decimal', ',')} reads decimal "
         "commas, "
-        f"{argument('na_values')} names words for what is missing, and without edges the column "
+        f"{argument('na_values')} names words for a missing value, and without edges the column "
         "is read as "
         "labels."
     )

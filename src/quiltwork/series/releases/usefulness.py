@@ -103,9 +103,9 @@ def advice(plan: NoisePlan, error: float, signal: float) -> Iterator[str]:
 def _of_gaussian(plan: NoisePlan, calibration: GaussianCalibration, short: float) -> Iterator[str]:
     """Yield sentences on dependence between time points, and on how many would suffice."""
     if calibration.level and calibration.excess > 1 + 1e-3:
+        times = f"{format_number(calibration.excess, 3)} times"
         yield (
-            f"Dependence between time points asks for {calibration.excess:.3g} times the noise "
-            "that each alone would need."
+            f"Dependence between time points asks for {times} the noise that each alone would need."
         )
     if 1 < short < math.inf:
         needed = _points_of_one(plan) * short
