@@ -32,6 +32,8 @@ _REFINEMENTS = 24
 """How often a cell is halved: what it hides falls with the third power of its width."""
 _MOST_CELLS = 4096
 """Cells refined at once; beyond them the bound on what they hide is taken as it is."""
+_BLOCK = 256
+"""Cells bounded at once, together with the values near them."""
 _ENTRIES = 2**20
 """Entries of a matrix of places and values, for memory."""
 _FAR = 12.0
@@ -206,10 +208,13 @@ def _hidden(
     most the width times the largest value. All three come from a Taylor polynomial; its remainder
     is bounded by Cramér's inequality, |He_n(z)|·exp(−z²/4) ≤ 1.0865·√n!.
     """
-    rows = max(1, _ENTRIES // len(values))
-    if len(middles) > rows:
-        blocks = np.split(middles, range(rows, len(middles), rows))
+    if len(middles) > _BLOCK:
+        blocks = np.split(middles, range(_BLOCK, len(middles), _BLOCK))
         return np.concatenate([_hidden(weights, values, sigma, b, radius) for b in blocks])
+    # Farther values add less than e^-50 to any term, whatever their weight.
+    reach = sigma * 2 * math.sqrt(60 + math.log1p(float(np.abs(weights).sum())))
+    begin, end = np.searchsorted(values, [middles[0] - reach, middles[-1] + reach]).tolist()
+    weights, values = weights[begin:end], values[begin:end]
     # One unit is σ.
     r = radius / sigma * (1 + 2.0**-40)
     z = (middles[:, None] - values) / sigma
