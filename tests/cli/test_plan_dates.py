@@ -133,3 +133,69 @@ def test_releases_of_the_second_year_of_a_series_have_keys_of_their_own():
     assert [item.query.start for item in weeks] == [24 * day + 1 for day in range(0, 42, 7)]
     with pytest.raises(qw.InvalidInputError, match="No whole day, week or month"):
         qw.budget.calendar(2028, 24, monthly=query, begins=begins, length=24 * 100)
+
+
+def test_a_release_with_other_noise_does_not_carry_out_a_line(registered, tmp_path):
+    url, data, call = registered
+    plan = tmp_path / "plan.json"
+    year = ("ledger", "plan", url, "fleet", "--year", "2026", "--monthly", "histogram")
+    call(*year, "-o", str(plan))
+    pays = ("release", data, "--ledger", url)
+    extra = ("--dataset", "fleet", "--query", "histogram", "--window", "2026-04")
+    call(*pays, *extra, "--epsilon", "0.2")
+    ran = call(*pays, "--plan", str(plan), "--month", "2026-03")
+    assert "2 of the 3 releases of the plan remain; 'monthly 4' does not fit any more" in ran
+    assert "and the others fit" in ran
+    ran = call(*pays, "--plan", str(plan), "--month", "2026-05")
+    assert "1 of the 3 releases of the plan remains; 'monthly 4' does not fit any more." in ran
+    refused = call(*pays, "--plan", str(plan), "--month", "2026-04", code=1)
+    assert "above the budget" in refused
+
+
+def test_a_line_under_a_key_of_its_own_is_known_by_its_noise(registered, tmp_path):
+    url, data, call = registered
+    plan = tmp_path / "plan.json"
+    year = ("ledger", "plan", url, "fleet", "--year", "2026", "--monthly", "histogram")
+    call(*year, "-o", str(plan))
+    ran = call(
+        *("release", data, "--ledger", url, "--plan", str(plan)),
+        *("--month", "2026-04", "--key", "mine"),
+    )
+    assert "2 of the 3 releases of the plan remain, and fit." in ran
+
+
+@pytest.mark.parametrize("neighbours", ["add-remove", "substitute"])
+def test_a_refused_level_is_answered_with_one_that_can_be_typed(fleet, neighbours):
+    url, _, call = fleet
+    spend = ("ledger", "spend", url, "fleet", "--neighbours", neighbours, "--epsilon")
+    refused = call(*spend, "5", code=1)
+    fitting = re.search(rf"--epsilon (\S+) --neighbours {neighbours} fits", refused)
+    call(*spend, str(1.01 * float(fitting[1])), code=1)
+    call(*spend, fitting[1])
+    assert "greater than 0, not -1" in call(*spend[:-1], "--epsilon=-1", code=2)
+
+
+def test_the_largest_release_of_a_month(registered):
+    url, _, call = registered
+    assert "On time points 744..1,463" in call(
+        "ledger", "largest", url, "fleet", "--window", "2026-04"
+    )
+
+
+def test_gaussian_noise_is_refused_at_once_under_beliefs_that_follow_a_clock(fleet, tmp_path):
+    url, _, call = fleet
+    zone = qw.beliefs.calendars.Calendar.of("Europe/Berlin", 1767225600, 1767225600)
+    day = qw.CyclicChain(
+        [CHAIN.transition] * 24,
+        states=CHAIN.states,
+        grid=qw.Grid(step="1h"),
+        anchor=0,
+        calendar=zone,
+    )
+    belief = tmp_path / "day.json"
+    belief.write_text(day.to_json())
+    create = ("ledger", "create", url, "day", "--belief", str(belief), "--length", "99")
+    gaussian = ("--budget", "1", "--delta", "1e-6")
+    refused = call(*create, *gaussian, "--begins", "2026-03-01T00:00", code=2)
+    assert "Leave out --delta" in refused
+    assert "--begins" not in call(*create, *gaussian)

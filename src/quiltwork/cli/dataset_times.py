@@ -58,6 +58,24 @@ def dataset_times(
     return None if step is None else TimePoints(start, step, status.length or 1, clock)
 
 
+def dated_window(opened: Ledger, status: Status, text: str) -> tuple[int, int]:
+    """Return the time points of one run of dates.
+
+    Raises:
+        click.UsageError: if the dates of the dataset are unknown, or there are several runs.
+    """
+    times = dataset_times(opened, status)
+    if times is None:
+        raise click.UsageError(
+            f"when is {text!r}? Neither the beliefs nor a registered file say when the series "
+            "begins: give positions START:STOP"
+        )
+    first, *others = times.windows(text)
+    if others:
+        raise click.UsageError(f"{text!r} is {len(others) + 1} windows, and one is needed here")
+    return first
+
+
 def _beginning(opened: Ledger, status: Status) -> datetime | None:
     """Return the beginning that the beliefs fix, else that of the registered data."""
     from quiltwork.beliefs import DatedChain

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from quiltwork.exact import float_down, format_down, format_up
+from quiltwork.budget.persons import PEOPLE
+from quiltwork.errors import BudgetExceeded
+from quiltwork.exact import float_down, format_down, format_up, positive_fraction
 
 if TYPE_CHECKING:
     from quiltwork.budget import Ledger, Receipt, Spending, Status
@@ -149,6 +151,7 @@ def spend(
 
     epsilon, rho, adds = level
     if epsilon is not None:
+        positive_fraction(epsilon, "epsilon")
         spending = Spending.dp(2 * epsilon if adds else epsilon, *window, what)
     else:
         if adds:
@@ -157,7 +160,20 @@ def spend(
                 "records give four times its own, with --neighbours substitute"
             )
         spending = Spending.gaussian(*window, rho=rho, label=what)
-    receipt = ledger.debit(dataset, spending, key, analyst)
+    try:
+        receipt = ledger.debit(dataset, spending, key, analyst)
+    except BudgetExceeded as refusal:
+        status = ledger.status(dataset)
+        if epsilon is None or status.beliefs == (PEOPLE,):
+            raise
+        fitting = largest_release(ledger, status, window, None, analyst).level
+        if not fitting:
+            raise
+        typed = format_down(fitting / 2 if adds else fitting)
+        neighbours = "add-remove" if adds else "substitute"
+        raise BudgetExceeded(
+            f"{refusal.reason} On this window --epsilon {typed} --neighbours {neighbours} fits."
+        ) from None
     if key is not None and receipt.stored is None:
         receipt.complete(what)  # the answer is elsewhere, and a retry debits nothing
     return receipt

@@ -31,7 +31,7 @@ from quiltwork.cli.series_options import (
     read_states,
 )
 from quiltwork.cli.turned_beliefs import followed_zones, turned_beliefs
-from quiltwork.errors import BudgetExceeded
+from quiltwork.errors import BudgetExceeded, UnsupportedError
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -113,7 +113,20 @@ def create(
         _show([_opened(url).create(dataset, PEOPLE, None, budget)])
         return
     beliefs = read_beliefs(belief)
-    if begins is not None:
+    if delta is not None and (zones := followed_zones(beliefs)):
+        follow = f"follow the clock of {' and '.join(zones)} through its changes"
+        if begins is not None:
+            raise UnsupportedError(
+                f"Gaussian noise supports chains and cyclic chains, and with --begins the beliefs "
+                f"{follow}. Leave out --delta; or take a belief without a time of day (quiltwork "
+                "fit --single)."
+            )
+        note(
+            f"The beliefs {follow}, which Gaussian noise does not support: only data without a "
+            "time zone can be registered here. For others leave out --delta, or take a belief "
+            "without a time of day (quiltwork fit --single)."
+        )
+    elif begins is not None:
         beliefs = tuple(turned_beliefs(beliefs, (begins,), None, " ".join(belief)))
     elif zones := followed_zones(beliefs):
         note(
@@ -486,7 +499,9 @@ def plan(
 def largest(
     url: str = argument(),
     dataset: str = argument(),
-    window: str | None = option("On these time points.  [default: all]", "START:STOP"),
+    window: str | None = option(
+        "On these time points: START:STOP, or dates such as 2026-02.  [default: all]", "WINDOW"
+    ),
     ask: str | None = option("Also show the smallest noise for this query there.", "QUERY"),
     analyst: str | None = option("Within this analyst's share.", "NAME"),
 ) -> None:
@@ -494,12 +509,15 @@ def largest(
 
     Nothing is spent.
     """
+    from quiltwork.cli.dataset_times import dated_window
     from quiltwork.cli.largest_release import largest_document, largest_lines, largest_release
     from quiltwork.cli.series_options import read_query, read_window
 
     opened = _opened(url)
     status = opened.status(dataset)
-    points = (1, status.length or 1) if window is None else read_window(window)
+    points = (1, status.length or 1)
+    if window is not None:
+        points = read_window(window) if "-" not in window else dated_window(opened, status, window)
     query = None if ask is None else read_query(ask, status.beliefs[0].states, None).on(*points)
     release = largest_release(opened, status, points, query, analyst)
     emit(files.dump("ledger-largest", 1, largest_document(release)), largest_lines(release))

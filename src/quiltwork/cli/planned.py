@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -11,8 +12,12 @@ from quiltwork import files
 if TYPE_CHECKING:
     from quiltwork.beliefs import Belief
     from quiltwork.budget import Ledger
-    from quiltwork.budget.accounting.stored_plan import StoredPlan
+    from quiltwork.budget.accounting.stored_plan import PlannedLine, StoredPlan
+    from quiltwork.budget.ledger.ledger_accountant import LedgerAccountant
     from quiltwork.queries import Query
+
+_MOST_PRICED = 60
+"""Lines that are priced one by one, to name those that do not fit."""
 
 
 @dataclass(frozen=True)
@@ -49,22 +54,50 @@ class StoredRelease:
 
     def left(self, ledger: Ledger, dataset: str) -> str:
         """Return how many releases of the plan remain, and whether they fit the budget."""
-        from quiltwork.errors import QuiltworkError
-
-        made = [debit.request.get("query") for debit in ledger.history(dataset)]
-        left = self.plan.remaining([query for query in made if isinstance(query, dict)])
+        left = self.plan.remaining(ledger.history(dataset))
         if not left:
             return "All releases of the plan are made."
-        try:
-            spendings = (line.spending(self.plan.length) for line in left)
-            fits = ledger.accountant(dataset).fits(*spendings)
-        except QuiltworkError:
-            fits = False
         many = f"{len(left):,} of the {len(self.plan.lines):,} releases of the plan"
-        if len(left) == 1:
-            verdict = "fits" if fits else "does not fit any more: plan again"
-            return f"{many} remains, and {verdict}."
-        return f"{many} remain, and {'fit' if fits else 'do not fit any more: plan again'}."
+        remain = f"{many} remain{'s' if len(left) == 1 else ''}"
+        excess = self._excess(ledger.accountant(dataset), left)
+        if excess is None:
+            return f"{remain}, and do not all fit any more: plan them again, with --from."
+        if not excess:
+            return f"{remain}, and fit{'s' if len(left) == 1 else ''}."
+        names = ", ".join(repr(line.name) for line in excess)
+        others = ", and the others fit" if len(excess) < len(left) else ""
+        return (
+            f"{remain}; {names} {'does' if len(excess) == 1 else 'do'} not fit any more{others}. "
+            "Plan what remains again: quiltwork ledger plan, with --from."
+        )
+
+    def _excess(
+        self, account: LedgerAccountant, left: Sequence[PlannedLine]
+    ) -> list[PlannedLine] | None:
+        """Return the lines that do not fit beside those before them; None if they are too many.
+
+        Cost: one pricing if all fit, else one per line.
+        """
+        from quiltwork.errors import QuiltworkError
+
+        def fits(lines: Sequence[PlannedLine]) -> bool:
+            try:
+                return bool(account.fits(*(line.spending(self.plan.length) for line in lines)))
+            except QuiltworkError:
+                return False
+
+        if fits(left):
+            return []
+        if len(left) > _MOST_PRICED:
+            return None
+        fitting: list[PlannedLine] = []
+        excess = []
+        for line in left:
+            if fits([*fitting, line]):
+                fitting.append(line)
+            else:
+                excess.append(line)
+        return excess
 
 
 def read_plan(path: str) -> StoredRelease:

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from quiltwork import files
 from quiltwork.beliefs import Belief
@@ -33,6 +33,9 @@ from quiltwork.influence.gaussian_noise import epsilon_under
 from quiltwork.queries import Query
 from quiltwork.queries.document import from_document, to_document
 
+if TYPE_CHECKING:
+    from quiltwork.budget.ledger.ledger_records import Debit
+
 SCHEMA, VERSION = "ledger-plan", 1
 _STEP_DOWN = 1 - Fraction(1, 2**20)
 _STEP_DOWN_GAUSSIAN = 1 - Fraction(1, 2**12)
@@ -40,6 +43,8 @@ _STEP_DOWN_GAUSSIAN = 1 - Fraction(1, 2**12)
 _GRID_OF_NUMBERS = 1 - Fraction(1, 2**18)
 """Margin for the grid that numbers are rounded to: its step is charged and depends on the noise."""
 _TRIES = 64
+_SAME_NOISE = Fraction(1, 500)
+"""The relative difference in charge between a line and its release: above the steps down."""
 
 Runs = Sequence[tuple[int, int]]
 
@@ -190,18 +195,33 @@ class StoredPlan:
         ]
         return "; ".join(texts) + (" and more" if len(lines) > 4 else "")
 
-    def remaining(self, released: Sequence[Mapping[str, Any]]) -> tuple[PlannedLine, ...]:
-        """Return the lines whose query is not among the released ones.
+    def remaining(self, debits: Sequence[Debit]) -> tuple[PlannedLine, ...]:
+        """Return the lines that are not among the debits of the dataset.
 
-        Released queries are documents, as a ledger stores them with each debit.
+        A debit carries out a line if it answers its query under the line's name as key, or with the
+        line's noise. The same query with other noise is another release.
         """
-        counts, remaining = Counter(map(_question, released)), []
+        by_question: dict[str, list[Debit]] = {}
+        for debit in debits:
+            query = debit.request.get("query")
+            if isinstance(query, Mapping):
+                by_question.setdefault(_question(query), []).append(debit)
+        remaining = []
         for line in self.lines:
-            question = _question(to_document(line.query))
-            if counts[question]:
-                counts[question] -= 1
-            else:
+            candidates = by_question.get(_question(to_document(line.query)), [])
+            planned = _charge(line.spending(self.length))
+            made = next((debit for debit in candidates if debit.key == line.name), None) or next(
+                (
+                    debit
+                    for debit in candidates
+                    if abs(_charge(debit.spending) - planned) <= _SAME_NOISE * planned
+                ),
+                None,
+            )
+            if made is None:
                 remaining.append(line)
+            else:
+                candidates.remove(made)
         return tuple(remaining)
 
 
@@ -254,3 +274,8 @@ def _question(query: Mapping[str, Any]) -> str:
     """Return a key of a query and its window that does not depend on the grid of its numbers."""
     parts = ("kind", "state", "states", "lo", "hi", "window", "runs", "k", "labels")
     return repr([query.get(part) for part in parts]).replace("numeric_", "", 1)
+
+
+def _charge(spending: Spending) -> Fraction:
+    """Return a number in proportion to the level, or to its square for Gaussian noise."""
+    return spending.square or spending.per_point + spending.per_pair + spending.once
