@@ -115,3 +115,18 @@ def test_the_command_shows_it_in_its_own_words(meters, capsys):
     capsys.readouterr()
     assert run(["check", str(path)]) == 0  # as a table, with a word about series
     assert f"quiltwork check {path} --time Zeit --value kW" in capsys.readouterr().err
+
+
+def test_a_time_that_clocks_skip_in_spring_is_named(tmp_path):
+    path = tmp_path / "spring.csv"
+    asked = {"time": "t", "timezone": "Europe/Berlin"}
+    for day, skipped in ((29, "2026-03-29 02:00"), (28, None)):
+        hours = [
+            f"2026-03-{day} {hour:02}:{minute},1" for hour in range(5) for minute in ("00", 30)
+        ]
+        path.write_text("t,v\n" + "\n".join(hours) + "\n")
+        seen = check_series(str(path), "v", **asked)
+        assert seen.skipped == skipped
+        assert ("does not exist in Europe/Berlin" in seen.explain()) == bool(skipped)
+    path.write_text("t,v\n2026-03-29T01:30+01:00,1\n2026-03-29T03:30+02:00,1\n")
+    assert check_series(str(path), "v", **asked).skipped is None

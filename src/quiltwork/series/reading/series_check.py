@@ -1,7 +1,8 @@
 """What a file of series looks like: step, subjects, doubled times, holes, values.
 
 For `quiltwork check`. It shows names, times and cells, so it is for the screen of the owner of the
-rows; no release and no ledger uses it. Cost: one pass and a sort; rows are held in memory.
+rows; no release and no ledger uses it. Cost: one pass, two with a zone, and a sort; rows are held
+in memory.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from datetime import timedelta
 from itertools import islice
 from typing import Any, TypeAlias
 
@@ -16,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quiltwork.beliefs.grids import duration
+from quiltwork.beliefs.zones import EPOCH, local_seconds, parse_zone
 from quiltwork.delimited import Dialect, DialectOptions
 from quiltwork.errors import InvalidInputError
 from quiltwork.exact import counted
@@ -104,6 +107,7 @@ class SeriesCheck(ResultBase):
         numbers: count, least, median and largest number of the value column, if it has numbers.
         words: the cells beside numbers that are none, or the states, the most common first.
         missing: how many cells are empty or a word for a missing value.
+        skipped: the first time that the zone's clocks skip in spring; None if there is none.
     """
 
     path: str
@@ -118,6 +122,7 @@ class SeriesCheck(ResultBase):
     numbers: NumberSummary | None
     words: tuple[Cell, ...]
     missing: int
+    skipped: str | None = None
     schema = ("check-series", 1)
 
     def explain(self) -> str:
@@ -126,6 +131,12 @@ class SeriesCheck(ResultBase):
         lines = [f"{self.path}: {rows} of {series}.", self.reading]
         if self.unread:
             lines.append(f"Times cannot be read in {self.zone}: {self.unread}")
+        if self.skipped:
+            lines.append(
+                f"{self.skipped} does not exist in {self.zone}, where clocks go forward that day; "
+                "such times are read an hour later. Are these times without summer time? Then "
+                f"read them without a zone: {either('timezone=None', '--timezone none')}."
+            )
         if self.step is not None:
             every = _option("every", "--every", duration(self.step))
             lines.append(
@@ -248,6 +259,11 @@ def check_series(
         records = _read(source, columns, options, clock)
         rows = _columns(records)
     numbers, who, when, codes = rows
+    skipped = None
+    if timezone is not None and unread is None and when is not None:
+        with suppress(InvalidInputError):  # times with offsets have nothing to be skipped
+            naive = _columns(_read(source, columns, options, series_clock(None, None)))[2]
+            skipped = _skipped_time(when, naive, timezone)
     names = [_name(subject) for subject in records.subjects]
     summary, words, missing = _values(records, codes, numbers)
     if when is None:
@@ -274,7 +290,26 @@ def check_series(
         numbers=summary,
         words=words,
         missing=missing,
+        skipped=skipped,
     )
+
+
+def _skipped_time(
+    moments: NDArray[np.int64], naive: NDArray[np.int64] | None, timezone: str
+) -> str | None:
+    """Return the first local time that the clocks of a zone skip in spring; None if there is none.
+
+    Times with offsets are read alike with and without the zone.
+    """
+    zone = parse_zone(timezone)
+    if zone is None or naive is None or len(naive) != len(moments):
+        return None
+    if np.array_equal(moments, naive):
+        return None
+    moved = local_seconds(moments, zone) != naive
+    if not moved.any():
+        return None
+    return f"{EPOCH + timedelta(seconds=int(naive[moved].min())):%Y-%m-%d %H:%M}"
 
 
 def find_series_columns(path: str, dialect: DialectOptions) -> tuple[str, str] | None:
