@@ -58,7 +58,8 @@ def test_a_year_is_planned_from_the_registered_beginning(registered, tmp_path):
     url, data, call = registered
     plan, page = tmp_path / "plan.json", tmp_path / "plan.html"
     year = ("ledger", "plan", url, "fleet", "--year", "2026", "--monthly", "histogram")
-    call(*year, "-o", str(plan), "--report", str(page))
+    told = call(*year, "-o", str(plan), "--report", str(page))
+    assert "3 of the 12 months of 2026 are wholly in the series, which is from 2026-03-01" in told
     assert windows(plan) == MONTHS
     shown = page.read_text(encoding="utf-8")
     assert set(re.findall(r"(?:January|February|March|April|May|June) 2026", shown)) == {

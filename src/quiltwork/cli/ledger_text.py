@@ -11,7 +11,7 @@ import click
 
 from quiltwork.beliefs.zones import DAY
 from quiltwork.budget.persons import PEOPLE
-from quiltwork.cli.output import text_table
+from quiltwork.cli.output import note, text_table
 from quiltwork.cli.series_options import read_query
 from quiltwork.exact import format_down, format_up
 
@@ -149,6 +149,14 @@ def read_schedule(
             begins=known.clock.shown(known.start),
             length=known.count,
         )
+        months = sum(item.kind == "monthly" for item in planned)
+        if "monthly" in kinds and months < 12:
+            note(
+                f"{months} of the 12 months of {year} are wholly in the series, which is from "
+                f"{known.clock.written(known.start)} to "
+                f"{known.clock.written(known.start + known.step * known.count)}; the others are "
+                "left out, and --ask histogram@2026-03 asks about the part of one."
+            )
     else:
         planned = tuple(item for text in queries for item in _parse_planned(text, status, times))
     if earliest is None:
