@@ -212,6 +212,9 @@ def test_the_page_bounds_what_other_releases_of_a_ledger_reveal():
     assert "all that this ledger counts stays together within ε = 1." in page
     assert "by a factor of at most 2.718" in page
     assert "by a factor of at most 1.284" in page
+    assert "in hours" not in page
+    hours = f"{len(DATA) / 6:.4g} hours"
+    assert hours in release_page(answer, context=ReportContext(step=600))
 
 
 def test_several_sequences_are_named_beside_their_window():

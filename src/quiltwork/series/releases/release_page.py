@@ -282,6 +282,9 @@ def _answer_section(
     recorded = "" if release.gaps is None else f", {release.points:,} of them recorded"
     key_figures["asked about"] = f"{points}{recorded}"
     if context.step is not None:
+        hours = format_number(release.points * context.step / 3600, 6)
+        key_figures["in hours"] = f"{hours} hours" if release.gaps is None else f"{hours} recorded"
+    if context.step is not None:
         key_figures["one time point"] = duration(context.step)
     key_figures["privacy loss"] = "not bounded" if release.fitted else f"at most {_level(release)}"
     key_figures["noise"] = f"{_spread(release)} {format_number(release.scale)}"
