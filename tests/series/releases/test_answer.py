@@ -213,7 +213,7 @@ def test_the_page_bounds_what_other_releases_of_a_ledger_reveal():
     assert "by a factor of at most 2.718" in page
     assert "by a factor of at most 1.284" in page
     assert "in hours" not in page
-    hours = f"{len(DATA) / 6:.4g} hours"
+    hours = f"{len(DATA) / 6:.6g} hours"
     assert hours in release_page(answer, context=ReportContext(step=600))
 
 
