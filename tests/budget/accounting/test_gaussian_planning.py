@@ -93,7 +93,7 @@ def test_a_month_of_days_weeks_and_a_month_stays_with_geometric_noise():
     [
         (0.99, 20, 100, "gaussian"),
         (0.999, 20, 1, "geometric"),
-        (0.997, 144, 50, "geometric"),
+        (0.997, 144, 50, "gaussian"),
         (0.9, 5, 1, "geometric"),
     ],
 )

@@ -99,7 +99,9 @@ class GaussianBudget:
 def cap_of(secrets: Secrets, epsilon: Fraction, delta: Fraction, pure: Fraction) -> Cap:
     """Return the cap of a series that may grow, under the worst of several beliefs.
 
-    That for every length where it costs at most 1 %, otherwise that of the given length.
+    That for every length where it costs at most 1 %, otherwise that of the given length. A series
+    of no more than one secret has not begun (a curator creates it before its rows arrive): it must
+    be able to grow, and takes the cap for every length wherever there is one.
     Cost: some four f-sweeps for each belief, twice for up to 48 time points.
 
     Raises:
@@ -108,14 +110,16 @@ def cap_of(secrets: Secrets, epsilon: Fraction, delta: Fraction, pure: Fraction)
     final = cap_of_length(secrets, epsilon, delta, pure)
     if final.unlimited or any(bound.belief.length is not None for bound in secrets.bounds):
         return final
-    least = final.level * _PRICE_OF_GROWTH
-    if secrets.length < SHORT:
+    has_begun = secrets.length > secrets.episode
+    least = final.level * _PRICE_OF_GROWTH if has_begun else 0.0
+    if has_begun and secrets.length < SHORT:
         # a longer series grants no more, and short ones are swept at once however slowly they mix
         longer = Window(1, SHORT, SHORT, secrets.episode)
         if _least(secrets, epsilon, delta, pure, longer).level < least:
             return final
     endless = cap_of_every_length(secrets, epsilon, delta, pure)
-    return endless if endless is not None and endless.level >= least else final
+    allows_growth = endless is not None and endless.level and endless.level >= least
+    return endless if endless is not None and allows_growth else final
 
 
 def cap_of_length(secrets: Secrets, epsilon: Fraction, delta: Fraction, pure: Fraction) -> Cap:

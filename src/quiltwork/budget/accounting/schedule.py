@@ -169,6 +169,7 @@ def calendar(
     ):
         if query is None:
             continue
+        query = parse_query(query)
         for place, (before, stop) in enumerate(pairwise(bounds), start=1):
             if before >= 0 and stop <= end:
                 label = f"{kind} {later_year}{place}"
