@@ -192,12 +192,22 @@ def test_threads_get_the_digits_of_one_alone():
         assert all(found == alone for found in pool.map(work, range(16)))
 
 
+@pytest.fixture
+def interrupts():
+    """Python's own handler of Ctrl-C, which a shell's background job does not have."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interrupts")
 def test_long_work_can_be_interrupted():
     calls = 0
 
     def call():
         nonlocal calls
         calls += 1
+        assert calls < 100, "nobody heard the interrupt"
         if calls == 3:
             signal.raise_signal(signal.SIGINT)
         return MORE
