@@ -201,7 +201,7 @@ class SideBounds:
 
     def _repeats(self, ring: FloatArray, place: int, first: int, last: int) -> bool:
         """Whether steps repeat from here to the end of a run, and have done so for a period."""
-        timeline = getattr(self.side, "walk", None)
+        timeline = self.side.timeline if isinstance(self.side, ExactSide) else None
         if timeline is not None and timeline.order is not None:
             return False
         begins, needed = place - self._turns + 1, self._turns + self._period
@@ -318,7 +318,7 @@ class SideBounds:
         """The steps at which days begin; none for two states, which are swept as fast as
         looked up.
         """
-        marks = getattr(getattr(self.side, "walk", None), "marks", None)
+        marks = getattr(getattr(self.side, "timeline", None), "marks", None)
         if marks is None or not isinstance(self.side, ExactSide) or self.side.timeline.size == 2:
             return np.empty(0, dtype=np.int64)
         places = np.sort((marks - self.begin) * self.toward)
